@@ -1,0 +1,1 @@
+"""mmssl: learning from few, ambiguous or noisy labels, for OpenMMLab."""
