@@ -1,0 +1,86 @@
+# `make help` lists the targets. Each makes its own environment; Python >= 3.10 is all that has to be there.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11 python3.10; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
+
+# STACK=onedl is the maintained set of OpenMMLab packages, STACK=openmmlab the original one.
+STACK ?= onedl
+ifeq ($(STACK),onedl)
+VENV ?= .venv
+TORCH ?= 2.14.1
+TORCHVISION ?= 0.29.1
+else ifeq ($(STACK),openmmlab)
+VENV ?= .venv-original
+TORCH ?= 2.1.2
+TORCHVISION ?= 0.16.2
+else
+$(error STACK is '$(STACK)'; allowed are onedl and openmmlab)
+endif
+# A wheel of mmcv 2.1.0 for STACK=openmmlab (path or URL); without one, pip compiles mmcv, which takes a quarter of an hour.
+MMCV_WHEEL ?=
+# More arguments for pip, such as `--index-url https://download.pytorch.org/whl/cpu`.
+PIP_ARGS ?=
+
+PY := $(VENV)/bin/python
+STAMP = $(VENV)/.mmssl-$(STACK)-$(TORCH)-$(TORCHVISION)
+# One thread for each process: the tests run in several processes, and more threads than cores make them slower.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+TEST_ARGS ?=
+DATA ?= synthetic
+DATA_ROOT ?=
+WORK_DIR ?= work_dirs/demo
+
+.PHONY: help install demo test test-all lint docs bench
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@echo
+	@echo 'variables: STACK=onedl|openmmlab  VENV=$(VENV)  TORCH=$(TORCH)  TORCHVISION=$(TORCHVISION)  PIP_ARGS=  MMCV_WHEEL='
+	@echo '           demo: DATA=synthetic|camvid  DATA_ROOT=PATH  WORK_DIR=$(WORK_DIR);  test: TEST_ARGS='
+
+$(STAMP): setup.py
+	@test -n '$(PYTHON)' || { echo 'mmssl needs Python >= 3.10, and none is on the PATH; name one with PYTHON=/path/to/python' >&2; exit 1; }
+	@echo '[1/4] $(VENV): new environment of $(PYTHON)'
+	@test -x $(PY) || '$(PYTHON)' -m venv $(VENV)
+	@echo '[2/4] torch $(TORCH), torchvision $(TORCHVISION) (a large download the first time)'
+	@$(PY) -m pip install $(PIP_ARGS) 'torch==$(TORCH)' 'torchvision==$(TORCHVISION)'
+ifeq ($(STACK),openmmlab)
+	@echo '[3/4] mmcv 2.1.0'
+	@$(PY) -m pip install $(PIP_ARGS) 'setuptools<81' 'numpy<2' wheel
+	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation $(if $(MMCV_WHEEL),'$(MMCV_WHEEL)',mmcv==2.1.0)
+else
+	@echo '[3/4] the build tools'
+	@$(PY) -m pip install $(PIP_ARGS) --upgrade 'setuptools>=64' wheel
+endif
+	@echo '[4/4] mmssl with the extras $(STACK) and test'
+	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation -e '.[$(STACK),test]'
+	@touch $(STAMP)
+
+install: $(STAMP)  ## make the environment and install mmssl into it (done by every other target too)
+
+demo: $(STAMP)  ## train supervised, CPS and CPS+FPL on small images and compare them (DATA=camvid DATA_ROOT=... for real ones)
+	@$(PY) tools/demo/run_demo.py --work-dir '$(WORK_DIR)' --data $(DATA) $(if $(DATA_ROOT),--data-root '$(DATA_ROOT)')
+
+test: $(STAMP)  ## run the tests, the slow ones left out
+	@$(TEST_ENV) $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile -m 'not slow' $(TEST_ARGS)
+
+test-all: $(STAMP)  ## run all tests
+	@$(TEST_ENV) $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile $(TEST_ARGS)
+
+lint: $(STAMP)  ## check the style
+	@$(PY) -m ruff check .
+
+$(STAMP)-docs: $(STAMP)
+	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation -e '.[docs]'
+	@touch $@
+
+docs: $(STAMP)-docs  ## build docs/_build/html
+	@$(PY) -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo 'open docs/_build/html/index.html'
+
+bench: $(STAMP)  ## measure speed and memory against the baselines
+	@for script in fpl_loss data_pipeline cps_step; do echo "== benchmarks/$$script.py"; $(PY) benchmarks/$$script.py; done
