@@ -1,0 +1,366 @@
+"""Make labeled / unlabeled list files from a list or a folder: seeded, nested, the same on every machine.
+
+    python tools/datasets/make_splits.py --source train.txt --out splits --fractions 1/16 1/8 1/4 1/2 --seed 0
+
+The order of the samples comes from SHA-256 of (seed, sample), never from a random number generator, so it depends on no
+version of Python or NumPy; a split is the beginning of that order, so each is contained in every larger one. A fraction
+f of n samples is ceil(f * n) of them, which gives the published counts: 662 / 1323 / 2646 / 5291 of 10582 (VOC),
+92 / 183 / 366 / 732 of 1464 (VOC, low data), 186 / 372 / 744 / 1488 of 2975 (Cityscapes), 46 of 367 (CamVid, 1/8).
+
+`--balanced` stratifies: image by image it takes the class whose share of images taken so far is smallest, and the next
+image in the seeded order that shows it. Every class occurs as soon as there is room for it, and keeps its share.
+"""
+
+import argparse
+import hashlib
+import math
+import os
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+# Raised when the same arguments would give other lists; it is in the header instead of the version of mmssl, so that a
+# release does not change files that it does not change.
+FORMAT_VERSION = 1
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+NAMING = {
+    'train_aug': ('train_aug_labeled_{name}.txt', 'train_aug_unlabeled_{name}.txt'),
+    'pseudoseg': ('pseudoseg_labeled_{name}.txt', 'pseudoseg_unlabeled_{name}.txt'),
+    'plain': ('labeled_{name}.txt', 'unlabeled_{name}.txt'),
+}
+
+
+class Sample(NamedTuple):
+    """One line of a list."""
+
+    line: str
+    """The line as it was read: `id`, `image<TAB>label` or `image label`."""
+    image: str
+    """Its image part, which identifies the sample."""
+    label: str | None
+    """Its label part; None where the line is an id."""
+
+
+def parse_line(line: str) -> Sample:
+    """Split one line of a list into its image and, where it has two columns, its label."""
+    columns = line.split('\t') if '\t' in line else line.split()
+    if len(columns) == 2:
+        return Sample(line, columns[0].strip(), columns[1].strip())
+    return Sample(line, line, None)
+
+
+def read_list(path: Path) -> list[Sample]:
+    """Read a list file; empty lines and comments (`#`) are left out.
+
+    Raises:
+        ValueError: If it is empty or names an image twice.
+    """
+    lines = [line.strip() for line in path.read_text(encoding='utf-8').splitlines()]
+    samples = [parse_line(line) for line in lines if line and not line.startswith('#')]
+    if not samples:
+        raise ValueError(f'{path} names no sample')
+    seen: set[str] = set()
+    repeated = sorted({s.image for s in samples if s.image in seen or seen.add(s.image)})
+    if repeated:
+        raise ValueError(f'{path} names {len(repeated)} images more than once, first {repeated[:3]}')
+    return samples
+
+
+def read_folder(path: Path, suffixes: Sequence[str]) -> list[Sample]:
+    """Ids (relative paths without suffix, `/` on every system) of the images below a folder.
+
+    Raises:
+        ValueError: If there is no image, or two images differ in their suffix only.
+    """
+    files = sorted(p for p in path.rglob('*') if p.is_file() and p.name.lower().endswith(tuple(suffixes)))
+    if not files:
+        raise ValueError(f'no file with a suffix of {list(suffixes)} below {path}')
+    ids: dict[str, Path] = {}
+    for file in files:
+        suffix = max((s for s in suffixes if file.name.lower().endswith(s)), key=len)
+        name = file.relative_to(path).as_posix()[: -len(suffix)]
+        if name in ids:
+            raise ValueError(f'{ids[name]} and {file} have the same id {name!r}: choose one with --suffix')
+        ids[name] = file
+    return [Sample(name, name, None) for name in sorted(ids)]
+
+
+def read_source(path: str, suffixes: Sequence[str]) -> list[Sample]:
+    """Read a list file or a folder of images.
+
+    Raises:
+        FileNotFoundError: If there is neither.
+    """
+    source = Path(path)
+    if source.is_dir():
+        return read_folder(source, suffixes)
+    if source.is_file():
+        return read_list(source)
+    raise FileNotFoundError(f'--source {path}: neither a list file nor a folder')
+
+
+def source_hash(samples: Sequence[Sample]) -> str:
+    """SHA-256 of the sorted lines, each ended by a newline: what `LC_ALL=C sort LIST | sha256sum` prints."""
+    text = ''.join(line + '\n' for line in sorted(sample.line for sample in samples))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seeded_order(samples: Sequence[Sample], seed: int) -> list[Sample]:
+    """The samples sorted by SHA-256 of (seed, image)."""
+    return sorted(samples, key=lambda s: (hashlib.sha256(f'{seed}\n{s.image}'.encode()).hexdigest(), s.image))
+
+
+def balanced_order(samples: Sequence[Sample], classes: Sequence[frozenset[int]]) -> list[Sample]:
+    """Reorder so that in every beginning of the list each class has about its share of images.
+
+    Args:
+        samples: In seeded order.
+        classes: The classes that each sample shows.
+    """
+    total: dict[int, int] = {}
+    waiting: dict[int, list[int]] = {}
+    for index, shown in enumerate(classes):
+        for label in shown:
+            total[label] = total.get(label, 0) + 1
+            waiting.setdefault(label, []).append(index)
+    for queue in waiting.values():
+        queue.reverse()
+    count = dict.fromkeys(total, 0)
+    taken: set[int] = set()
+    order: list[int] = []
+    while waiting:
+        # Least covered class first; between equals the rarest, which has the fewest images to choose from.
+        label = min(waiting, key=lambda c: (Fraction(count[c], total[c]), total[c], c))
+        queue = waiting[label]
+        while queue and queue[-1] in taken:
+            queue.pop()
+        if not queue:
+            del waiting[label]
+            continue
+        index = queue.pop()
+        taken.add(index)
+        order.append(index)
+        for shown in classes[index]:
+            count[shown] += 1
+    # Images that show no class at all come last.
+    return [samples[i] for i in order] + [s for i, s in enumerate(samples) if i not in taken]
+
+
+def read_classes(
+    samples: Sequence[Sample], ann_dir: Path, seg_map_suffix: str, num_classes: int, ignore_index: int
+) -> list[frozenset[int]]:
+    """The classes that the label file of each sample shows.
+
+    Raises:
+        FileNotFoundError: If a label file is missing.
+        ValueError: If a label is neither a class nor `ignore_index`, or the file is not a class index map.
+    """
+    import numpy as np
+    from PIL import Image
+
+    found = []
+    for number, sample in enumerate(samples, 1):
+        file = ann_dir / (sample.label if sample.label is not None else sample.image + seg_map_suffix)
+        if not file.is_file():
+            raise FileNotFoundError(f'--ann-dir: label file {file} of {sample.image!r} does not exist')
+        with Image.open(file) as image:
+            labels = np.asarray(image)
+        if labels.ndim != 2:
+            raise ValueError(f'{file} has {labels.ndim} dimensions: a class index per pixel is needed, not a color')
+        values = {int(v) for v in np.unique(labels)} - {ignore_index}
+        wrong = sorted(v for v in values if not 0 <= v < num_classes)
+        if wrong:
+            raise ValueError(
+                f'{file} has labels {wrong}: allowed are 0 to {num_classes - 1} (--num-classes '
+                f'{num_classes}) and {ignore_index} (--ignore-index)'
+            )
+        found.append(frozenset(values))
+        if sys.stderr.isatty() and (number % 50 == 0 or number == len(samples)):
+            print(
+                f'\rlabel files: {number}/{len(samples)}',
+                end='\n' if number == len(samples) else '',
+                file=sys.stderr,
+                flush=True,
+            )
+    return found
+
+
+def parse_sizes(fractions: Sequence[str] | None, counts: Sequence[int] | None, total: int) -> dict[str, int]:
+    """Name and number of labeled samples of each split.
+
+    Raises:
+        ValueError: If one is not in (0, total) or two have the same name.
+    """
+    sizes: dict[str, int] = {}
+    for text in fractions or []:
+        try:
+            fraction = Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            raise ValueError(f'--fractions: {text!r} is not a fraction such as 1/8 or 0.125') from None
+        if not 0 < fraction < 1:
+            raise ValueError(f'--fractions: {text!r} is not between 0 and 1')
+        sizes[f'{fraction.numerator}-{fraction.denominator}'] = math.ceil(fraction * total)
+    for count in counts or []:
+        sizes[str(count)] = count
+    for name, count in sizes.items():
+        if not 0 < count < total:
+            raise ValueError(f'{name}: {count} labeled samples of {total}; allowed are 1 to {total - 1}')
+    return sizes
+
+
+def render(samples: Sequence[Sample], header: Sequence[str]) -> str:
+    """The text of a list file: the header as comments, then the sorted lines."""
+    return ''.join(f'# {line}\n' for line in header) + ''.join(f'{line}\n' for line in sorted(s.line for s in samples))
+
+
+def write_all(files: dict[Path, str], force: bool) -> list[str]:
+    """Write the files; one that already has this content is left alone.
+
+    Returns:
+        One line for each file, saying what was done.
+
+    Raises:
+        FileExistsError: If a file with other content exists and `force` is not set. Nothing is written then.
+    """
+    content = {path: text.encode() for path, text in files.items()}
+    existing = {path: path.read_bytes() for path in files if path.exists()}
+    different = [str(path) for path, old in existing.items() if old != content[path]]
+    if different and not force:
+        raise FileExistsError(
+            f'{", ".join(different)} exist(s) with other content; nothing was written: '
+            'choose another --out, or --force to overwrite'
+        )
+    messages = []
+    for path, new in content.items():
+        if existing.get(path) == new:
+            messages.append(f'{path}: unchanged')
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(path.name + f'.{os.getpid()}.tmp')
+        temporary.write_bytes(new)
+        temporary.replace(path)
+        messages.append(f'{path}: {"overwritten" if path in existing else "written"}')
+    return messages
+
+
+def make_splits(args: argparse.Namespace) -> list[str]:
+    """Make the list files that the arguments ask for.
+
+    Returns:
+        What was done, one line for each file.
+    """
+    suffixes = [s.lower() for s in args.suffix]
+    samples = read_source(args.source, suffixes)
+    sizes = parse_sizes(args.fractions, args.counts, len(samples))
+    order = seeded_order(samples, args.seed)
+    rule = 'sha256(seed, image)'
+    if args.balanced:
+        if args.ann_dir is None or args.num_classes is None:
+            raise ValueError('--balanced needs --ann-dir and --num-classes')
+        if not Path(args.ann_dir).is_dir():
+            raise FileNotFoundError(f'--ann-dir {args.ann_dir} is not a folder')
+        classes = read_classes(order, Path(args.ann_dir), args.seg_map_suffix, args.num_classes, args.ignore_index)
+        shown = dict(zip((s.image for s in order), classes, strict=True))
+        absent = sorted(set(range(args.num_classes)) - set().union(*classes))
+        if absent:
+            print(f'make_splits: warning: classes {absent} occur in no label file of --source', file=sys.stderr)
+        order = balanced_order(order, classes)
+        rule += f', balanced over {args.num_classes} classes'
+        for name, count in sizes.items():
+            missing = sorted(set().union(*classes) - set().union(*(shown[s.image] for s in order[:count])))
+            if missing:
+                print(
+                    f'make_splits: warning: {name}: {count} images are too few to show classes {missing}',
+                    file=sys.stderr,
+                )
+    pool, pool_name = samples, args.source
+    if args.unlabeled_source is not None:
+        pool, pool_name = read_source(args.unlabeled_source, suffixes), args.unlabeled_source
+
+    files: dict[Path, str] = {}
+    summary = []
+    for name, count in sizes.items():
+        labeled = order[:count]
+        labeled_images = {s.image for s in labeled}
+        unlabeled = [s for s in pool if s.image not in labeled_images]
+        if not unlabeled:
+            raise ValueError(f'{name}: no unlabeled sample is left of {pool_name}')
+        for kind, part, origin, origin_name, template in (
+            ('labeled', labeled, samples, args.source, NAMING[args.naming][0]),
+            ('unlabeled', unlabeled, pool, pool_name, NAMING[args.naming][1]),
+        ):
+            header = [
+                f'mmssl make_splits, version {FORMAT_VERSION}: {kind}, {name}',
+                f'count: {len(part)} of {len(origin)}',
+                f'seed: {args.seed}; order: {rule}',
+                f'source: {Path(origin_name).resolve().name}, sha256 of the sorted lines {source_hash(origin)}',
+            ]
+            files[Path(args.out) / template.format(name=name)] = render(part, [] if args.no_header else header)
+        summary.append(f'{name}: {len(labeled)} labeled + {len(unlabeled)} unlabeled')
+    return summary + write_all(files, args.force)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog='make_splits.py'
+    )
+    parser.add_argument(
+        '--source',
+        required=True,
+        help='list file (`id`, `image<TAB>label` or `image label` a line) '
+        'or folder of images (ids are paths below it, without suffix)',
+    )
+    parser.add_argument('--out', required=True, help='folder for the lists')
+    sizes = parser.add_mutually_exclusive_group(required=True)
+    sizes.add_argument('--fractions', nargs='+', metavar='F', help='labeled shares: 1/16 1/8 ...')
+    sizes.add_argument('--counts', nargs='+', type=int, metavar='N', help='labeled counts: 92 183 ...')
+    parser.add_argument('--seed', type=int, default=0, help='default 0')
+    parser.add_argument(
+        '--naming',
+        choices=sorted(NAMING),
+        default='plain',
+        help='file names: labeled_1-8.txt (plain), train_aug_labeled_1-8.txt, pseudoseg_labeled_1-8.txt',
+    )
+    parser.add_argument(
+        '--unlabeled-source',
+        help='list or folder that the unlabeled samples come from, less the '
+        'labeled ones (default: the rest of --source)',
+    )
+    parser.add_argument(
+        '--balanced', action='store_true', help='keep the share of every class; needs --ann-dir and --num-classes'
+    )
+    parser.add_argument('--ann-dir', help='folder of the label files (class index per pixel)')
+    parser.add_argument('--seg-map-suffix', default='.png', help='suffix of label files of ids (default .png)')
+    parser.add_argument('--num-classes', type=int)
+    parser.add_argument('--ignore-index', type=int, default=255, help='label that is no class (default 255)')
+    parser.add_argument('--suffix', nargs='+', default=list(IMAGE_SUFFIXES), help='image suffixes of a folder source')
+    parser.add_argument(
+        '--no-header',
+        action='store_true',
+        help='leave the comment lines out: stock mmseg data sets take them for images',
+    )
+    parser.add_argument('--force', action='store_true', help='overwrite lists that differ')
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool.
+
+    Returns:
+        0, or 2 after an error of the user's.
+    """
+    args = build_parser().parse_args(argv)
+    try:
+        lines = make_splits(args)
+    except (OSError, ValueError) as error:
+        print(f'make_splits: error: {error}', file=sys.stderr)
+        return 2
+    print('\n'.join(lines))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
