@@ -1,0 +1,93 @@
+"""Train a model from a config."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from mmssl.utils.stack import trust_checkpoints
+
+trust_checkpoints()  # has to be settled before torch reads a checkpoint
+
+from mmengine.config import Config  # noqa: E402
+from mmengine.device import get_device  # noqa: E402
+from mmengine.registry import RUNNERS  # noqa: E402
+from mmengine.runner import Runner  # noqa: E402
+
+from mmssl.utils.checks import quick_check  # noqa: E402
+from mmssl.utils.cli import (  # noqa: E402
+    SetupIsOver,
+    add_common_arguments,
+    load_config,
+    prepare_devices,
+    run_tool,
+    settle_resume,
+)
+
+AMP_WRAPPERS = {'OptimWrapper': 'AmpOptimWrapper', 'mmssl.RGDOptimWrapper': 'mmssl.AmpRGDOptimWrapper'}
+
+
+def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description='Train a model from a config')
+    parser.add_argument('config', help='path of the config')
+    parser.add_argument('--work-dir', help='folder for logs and checkpoints (default: work_dirs/<name of the config>)')
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from this checkpoint, or from the last one in the work dir')
+    parser.add_argument('--amp', action='store_true', help='train in mixed precision (needs a GPU)')
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by (batch size of all GPUs) / auto_scale_lr.base_batch_size')
+    add_common_arguments(parser)
+    return parser.parse_args(argv)
+
+
+def use_amp(cfg: Config) -> None:
+    """Switch the optimizer wrapper to its mixed-precision form.
+
+    Raises:
+        ValueError: Without a GPU, or for a wrapper that has no such form.
+    """
+    if get_device() == 'cpu':
+        raise ValueError('--amp: mixed precision needs a GPU, and none is visible; leave --amp out to train on the CPU')
+    kind = cfg.optim_wrapper.get('type', 'OptimWrapper')
+    if kind not in AMP_WRAPPERS.values():
+        if kind not in AMP_WRAPPERS:
+            raise ValueError(f'--amp: optim_wrapper.type is {kind!r}; it has to be one of {sorted(AMP_WRAPPERS)}')
+        cfg.optim_wrapper.type = AMP_WRAPPERS[kind]
+    cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+
+
+def use_auto_scale_lr(cfg: Config) -> None:
+    """Turn on mmengine's scaling of the learning rate.
+
+    Raises:
+        ValueError: If the config doesn't say for which batch size its learning rate is.
+    """
+    if 'base_batch_size' not in (cfg.get('auto_scale_lr') or {}):
+        raise ValueError('--auto-scale-lr: the config has no auto_scale_lr.base_batch_size, the batch size of all GPUs '
+                         'together that its learning rate is meant for')
+    cfg.auto_scale_lr.enable = True
+
+
+def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
+    """Check everything that can be checked, then build the runner (which creates the work dir) and train."""
+    cfg = load_config(args)
+    if args.amp:
+        use_amp(cfg)
+    if args.auto_scale_lr:
+        use_auto_scale_lr(cfg)
+    prepare_devices(cfg)
+    settle_resume(cfg, args.resume)
+    quick_check(cfg)
+    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    runner.register_hook(SetupIsOver(setup_is_over))
+    runner.train()
+
+
+if __name__ == '__main__':
+    sys.exit(run_tool(train, parse_args()))
