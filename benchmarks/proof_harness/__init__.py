@@ -1,0 +1,1 @@
+"""What ``benchmarks/proof.py`` is made of: the grid, the runs, what is read from them, and what is reported."""

@@ -1,0 +1,142 @@
+"""What one finished run leaves behind: its log as numbers, and the machine and software that made them."""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_POINTS = 100
+NOT_CURVES = ('iter', 'step', 'epoch', 'time', 'data_time', 'memory', 'base_lr')
+DISTRIBUTIONS = {
+    'torch': ('torch', ), 'numpy': ('numpy', ), 'mmengine': ('onedl-mmengine', 'mmengine'),
+    'mmcv': ('onedl-mmcv', 'mmcv', 'mmcv-lite'), 'mmseg': ('onedl-mmsegmentation', 'mmsegmentation'),
+    'mmpretrain': ('onedl-mmpretrain', 'mmpretrain')
+}
+
+
+@dataclass
+class Log:
+    """The scalars of a run, all its sessions merged.
+
+    Args:
+        validations: One dict per validation: ``iter`` and every metric.
+        curves: Logged training scalars by key, as (iteration, value).
+        ms_per_iter: Median milliseconds of a training iteration, data loading included.
+        gpu_memory_mb: Highest GPU memory that mmengine logged; ``None`` on a CPU.
+    """
+
+    validations: list[dict[str, float]]
+    curves: dict[str, list[tuple[int, float]]]
+    ms_per_iter: float | None
+    gpu_memory_mb: float | None
+
+
+def read_lines(work_dir: Path) -> list[list[dict[str, Any]]]:
+    """The lines of every ``scalars.json`` below ``work_dir``, one list per session, oldest first."""
+    sessions = []
+    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
+        lines = []
+        for text in path.read_text().splitlines():
+            try:
+                lines.append(json.loads(text))
+            except json.JSONDecodeError:  # the line that a killed process was writing
+                continue
+        sessions.append(lines)
+    return sessions
+
+
+def read_scalars(work_dir: Path, metric: str) -> Log:
+    """Merge the logs of all sessions of a run; an iteration trained twice (after a kill) counts as in the later one.
+
+    Args:
+        work_dir: Work dir of the run.
+        metric: Key by which a line is known to be a validation's.
+    """
+    train: dict[int, dict[str, Any]] = {}
+    validations: dict[int, dict[str, float]] = {}
+    for lines in read_lines(work_dir):
+        last = 0
+        for line in lines:
+            if metric in line and 'lr' not in line:
+                # With `log_metric_by_epoch=True` mmengine writes the epoch here, always below the iteration.
+                iteration = max(int(line['step']), last)
+                values = {key: line[key] for key in line if key not in NOT_CURVES and _is_number(line[key])}
+                validations[iteration] = {'iter': iteration, **values}
+            elif 'step' in line and 'time' in line:
+                last = int(line['step'])
+                train[last] = line
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for iteration in sorted(train):
+        for key, value in train[iteration].items():
+            if key not in NOT_CURVES and _is_number(value):
+                curves.setdefault(key, []).append((iteration, value))
+    times = [line['time'] for line in train.values()]
+    memory = [line['memory'] for line in train.values() if line.get('memory')]
+    return Log([validations[key] for key in sorted(validations)], curves,
+               round(1000 * statistics.median(times), 2) if times else None, max(memory, default=None))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def thin(points: Sequence[tuple[int, float]], limit: int = MAX_POINTS) -> list[list[float]]:
+    """Average neighbors until at most ``limit`` points remain, each at the last iteration of its bin."""
+    if len(points) <= limit:
+        return [list(point) for point in points]
+    edges = [round(i * len(points) / limit) for i in range(limit + 1)]
+    bins = [points[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    return [[part[-1][0], sum(value for _, value in part) / len(part)] for part in bins]
+
+
+def summarize(validations: Sequence[dict[str, float]], metric: str, better: str) -> dict[str, float]:
+    """Last, best (the first of equals) and median of the last three values of ``metric``."""
+    values = [validation[metric] for validation in validations]
+    best = max(values) if better == 'higher' else min(values)
+    return dict(
+        last=values[-1], best=best, best_iter=validations[values.index(best)]['iter'],
+        median_last3=statistics.median(values[-3:]))
+
+
+def software() -> dict[str, str | None]:
+    """Versions of Python and of the libraries that training uses (``None`` = not installed), without importing them."""
+    versions: dict[str, str | None] = {'python': platform.python_version()}
+    for name, distributions in DISTRIBUTIONS.items():
+        versions[name] = None
+        for distribution in distributions:
+            try:
+                version = importlib.metadata.version(distribution)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+            versions[name] = version if distribution == name else f'{version} ({distribution})'
+            break
+    return versions
+
+
+def hardware() -> dict[str, Any]:
+    """Name of the processor, and the cores that this process may use."""
+    cpu = platform.processor() or platform.machine()
+    info = Path('/proc/cpuinfo')
+    if info.is_file():
+        names = [line.split(':', 1)[1].strip() for line in info.read_text().splitlines() if line.startswith('model name')]
+        cpu = names[0] if names else cpu
+    return dict(cpu=cpu, cores=os.cpu_count())
+
+
+def commit(repo: Path) -> dict[str, Any]:
+    """The commit of the code, and whether tracked files that can change a run differ from it."""
+
+    def git(*args: str) -> str | None:
+        process = subprocess.run(['git', '-C', str(repo), *args], capture_output=True, text=True, check=False)
+        return process.stdout.strip() if process.returncode == 0 else None
+
+    revision = git('rev-parse', 'HEAD')
+    changed = git('status', '--porcelain', '--untracked-files=no', '--', 'mmssl', 'configs/*.py', 'tools', 'benchmarks/grids')
+    return dict(commit=revision or 'unknown', dirty=bool(changed) if revision else None)
