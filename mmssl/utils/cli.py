@@ -260,7 +260,7 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
     if resume == 'auto':
         pointer = Path(cfg.work_dir) / 'last_checkpoint'
         if not pointer.is_file():
-            raise FileNotFoundError('--resume: nothing to resume from: there is no file last_checkpoint in the work dir '
+            raise FileNotFoundError('--resume: nothing to resume from: no file last_checkpoint in the work dir '
                                     f'{cfg.work_dir!r}')
         resume = pointer.read_text().strip()
         if not Path(resume).is_file() and (Path(cfg.work_dir) / Path(resume).name).is_file():
