@@ -1,1 +1,15 @@
-"""Filled by its modules."""
+"""Models, losses and data preprocessors of mmssl.
+
+Importing this package imports neither mmseg nor mmpretrain unless it is installed; naming a piece whose library is
+absent raises an error that says what to install.
+"""
+
+from mmssl.registry import MODELS
+from mmssl.utils.optional import is_importable, register_missing
+
+from . import data_preprocessors, losses, mixing  # noqa: F401
+
+if is_importable('mmseg'):
+    from . import segmentors  # noqa: F401
+else:
+    register_missing(MODELS, ['CrossPseudoSupervision'], 'mmseg')

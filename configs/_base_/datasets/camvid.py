@@ -1,0 +1,40 @@
+# CamVid at half resolution, labeled images only. The root has img_dir/{train,val,test} and ann_dir/{train,val,test}.
+data_root = '{{$CAMVID_ROOT:data/camvid}}'
+crop_size = (160, 160)
+load_image = dict(type='LoadImageFromFile')
+geometry = [
+    dict(type='RandomResize', scale=(240, 180), ratio_range=(0.75, 1.5), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+]
+labeled = dict(
+    type='mmssl.CamVidDataset',
+    data_root=data_root,
+    ann_file='',
+    data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
+    pipeline=[load_image, dict(type='LoadAnnotations'), *geometry, dict(type='PackSegInputs')])
+train_dataloader = dict(
+    batch_size=4,
+    num_workers=2,
+    persistent_workers=True,
+    sampler=dict(type='InfiniteSampler', shuffle=True),
+    dataset=labeled)
+val_dataloader = dict(
+    batch_size=1,
+    num_workers=2,
+    persistent_workers=True,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(
+        type='mmssl.CamVidDataset',
+        data_root=data_root,
+        data_prefix=dict(img_path='img_dir/val', seg_map_path='ann_dir/val'),
+        pipeline=[
+            load_image,
+            dict(type='Resize', scale=(240, 180), keep_ratio=True),
+            # After Resize: the metric compares with the labels at their own resolution.
+            dict(type='LoadAnnotations'),
+            dict(type='PackSegInputs'),
+        ]))
+test_dataloader = val_dataloader
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator

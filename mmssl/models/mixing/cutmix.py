@@ -1,0 +1,98 @@
+"""CutMix between neighbours of an unlabeled batch, with randomness that a resumed run repeats."""
+
+import torch
+from mmengine.dist import get_dist_info
+from torch import Tensor, nn
+
+from mmssl.functional.cutmix import cutmix_masks, mix
+from mmssl.registry import MODELS
+
+
+@MODELS.register_module()
+class CutMix(nn.Module):
+    """Pairs images ``(0, 1), (2, 3), ...`` of a batch and pastes boxes of the second onto the first.
+
+    The masks depend only on the seed, the number of calls so far and the pair's place in the *global* batch, so they
+    are the same for any number of processes, and a resumed run draws the masks that an uninterrupted one would have.
+    Seed and call counter are buffers and thus part of the checkpoint.
+
+    Args:
+        num_boxes: Boxes per mask, >= 1. CPS draws 3.
+        area_range: Range of the share of the image that one box would take alone, inside (0, 1]; each box's sides are
+            scaled by ``sqrt(1 / num_boxes)``.
+        both_ways: Whether the first image is pasted onto the second as well. ``False``, as published, makes ``B / 2``
+            mixed images of ``B``; ``True`` makes ``B``.
+        seed: Seed of the masks. ``None`` takes torch's seed at construction, which the runner has set from
+            ``randomness.seed``.
+
+    Raises:
+        ValueError: If an argument is outside its range.
+    """
+
+    def __init__(
+        self,
+        num_boxes: int = 3,
+        area_range: tuple[float, float] = (0.25, 0.5),
+        both_ways: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        if num_boxes < 1:
+            raise ValueError(f'mmssl.CutMix: `num_boxes` must be >= 1, got {num_boxes}')
+        low, high = area_range
+        if not 0 < low <= high <= 1:
+            raise ValueError(f'mmssl.CutMix: `area_range` must satisfy 0 < low <= high <= 1, got {tuple(area_range)}')
+        self.num_boxes = num_boxes
+        self.area_range = (float(low), float(high))
+        self.both_ways = both_ways
+        seed = torch.initial_seed() if seed is None else seed
+        self.register_buffer('seed', torch.tensor(seed % 2**63, dtype=torch.long))
+        self.register_buffer('step', torch.zeros((), dtype=torch.long))
+
+    def sample(self, batch: Tensor) -> Tensor:
+        """Draw the masks of one batch and advance the counter.
+
+        Args:
+            batch: Images, shape (B, *, H, W), B even.
+
+        Returns:
+            Masks in {0, 1}, dtype of ``batch``, shape (B / 2, 1, H, W); 1 where the second image of the pair shows.
+
+        Raises:
+            ValueError: If B is odd or zero.
+        """
+        if len(batch) < 2 or len(batch) % 2:
+            raise ValueError(
+                'semi_train_cfg.mix: mmssl.CutMix pairs the unlabeled images of a batch, so their number must be even '
+                f'and at least 2, got {len(batch)} per GPU; change train_dataloader.batch_size or '
+                'train_dataloader.sampler.source_ratio (the published setting is [1, 2])'
+            )
+        rank, world_size = get_dist_info()
+        pairs = len(batch) // 2
+        # The sampler deals units to the ranks in turn, so local pair i is global pair rank + world_size * i.
+        indices = [rank + world_size * i for i in range(pairs)]
+        masks = cutmix_masks(
+            indices,
+            height=batch.shape[-2],
+            width=batch.shape[-1],
+            seed=int(self.seed),
+            step=int(self.step),
+            num_boxes=self.num_boxes,
+            area_range=self.area_range,
+        )
+        self.step += 1
+        return masks.to(batch)
+
+    def forward(self, batch: Tensor, masks: Tensor) -> Tensor:
+        """Mix one tensor of the batch (images, logits or label maps) with masks from :meth:`sample`.
+
+        Args:
+            batch: Shape (B, *, H, W); any dtype.
+            masks: Shape (B / 2, 1, H, W).
+
+        Returns:
+            Shape (B / 2, *, H, W), or (B, *, H, W) with ``both_ways``; dtype of ``batch``.
+        """
+        first, second = batch[0::2], batch[1::2]
+        mixed = mix(first, second, masks)
+        return torch.cat([mixed, mix(second, first, masks)]) if self.both_ways else mixed

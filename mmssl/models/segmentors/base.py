@@ -1,0 +1,268 @@
+"""Base of the semi-supervised segmentors: stock students, their supervised loss, and prediction by one of them."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from mmengine.logging import print_log
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+from mmseg.models.segmentors import BaseSegmentor, EncoderDecoder
+from mmseg.models.utils import resize
+from mmseg.structures import SegDataSample
+from mmseg.utils import add_prefix
+from torch import Tensor, nn
+
+from mmssl.models.semi_base import (
+    PlainCheckpointLoader,
+    check_choice,
+    prefixed,
+    resolve_options,
+    same_parameters,
+    scale_losses,
+)
+from mmssl.registry import MODELS
+
+
+@dataclass
+class UnsupervisedRecord:
+    """What the unsupervised loss of one iteration saw, for hooks; everything detached.
+
+    Attributes:
+        inputs: Normalized images that the students saw, shape (N, 3, H, W).
+        logits: Student logits, shape (N, C, H, W).
+        target_logits: Logits that made the pseudo labels, shape (N, C, H, W).
+        truth: Hidden labels, int64, shape (N, H, W), or ``None`` where the data set has none.
+        valid: False on padding, bool, shape (N, H, W), or ``None`` if padding is not tracked or not left out.
+        ignore_index: The label in ``truth`` that does not count.
+    """
+
+    inputs: Tensor
+    logits: Tensor
+    target_logits: Tensor
+    truth: Tensor | None
+    valid: Tensor | None
+    ignore_index: int
+
+
+@contextmanager
+def temporary_mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """Put ``module`` into train or eval mode inside the block and restore every sub-module's own mode after it."""
+    modes = [(child, child.training) for child in module.modules()]
+    module.train(training)
+    try:
+        yield
+    finally:
+        for child, mode in modes:
+            child.training = mode
+
+
+class SemiBaseSegmentor(BaseSegmentor):
+    """Wraps stock segmentors that learn from labeled and unlabeled images.
+
+    A sub-class names its sub-models in ``MODELS_HELD``, its options in ``TRAIN_DEFAULTS`` and writes ``loss``.
+
+    Args:
+        segmentor: Config of a stock mmseg segmentor, unchanged; each sub-model is built from it.
+        data_preprocessor: Config of a ``mmssl.MultiBranchDataPreprocessor``. ``None`` wraps the segmentor's own.
+        semi_train_cfg: Options of the method; an unknown key is an error.
+        semi_test_cfg: ``dict(predict_on=...)``: the sub-model that predicts, or ``'ensemble'`` for the mean of their
+            probabilities. Default: the first sub-model.
+        init_cfg: As in mmengine.
+
+    Raises:
+        KeyError: If ``semi_train_cfg`` or ``semi_test_cfg`` has an unknown key.
+        ValueError: If an option has a value that is not allowed, or the segmentor has a single output channel.
+    """
+
+    MODELS_HELD: ClassVar[tuple[str, ...]] = ()
+    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = {}
+
+    def __init__(
+        self,
+        segmentor: dict,
+        data_preprocessor: dict | None = None,
+        semi_train_cfg: dict | None = None,
+        semi_test_cfg: dict | None = None,
+        init_cfg: dict | list[dict] | None = None,
+    ) -> None:
+        if data_preprocessor is None:
+            data_preprocessor = dict(
+                type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=segmentor.get('data_preprocessor')
+            )
+        super().__init__(data_preprocessor=data_preprocessor, init_cfg=init_cfg)
+        self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
+        self.semi_test_cfg = resolve_options(semi_test_cfg, dict(predict_on=self.MODELS_HELD[0]), 'semi_test_cfg')
+        check_choice(self.semi_test_cfg['predict_on'], (*self.MODELS_HELD, 'ensemble'), 'semi_test_cfg.predict_on')
+        for name in self.MODELS_HELD:
+            # mmengine's builders may pop from the dict that they are given.
+            setattr(self, name, MODELS.build(deepcopy(segmentor)))
+        first = self.models_held[0]
+        if not isinstance(first, BaseSegmentor):
+            raise ValueError(f'model.segmentor must be an mmseg segmentor, got {type(first).__name__}')
+        if first.out_channels < 2:
+            raise ValueError(
+                'model.segmentor.decode_head.out_channels must be at least 2, since pseudo labels are drawn from a '
+                f'softmax over the classes, got {first.out_channels}; give a binary task two classes'
+            )
+        self.num_classes, self.out_channels = first.num_classes, first.out_channels
+        self.align_corners = first.align_corners
+        self.recording = False
+        self.record: UnsupervisedRecord | None = None
+        self._checked_difference = False
+        self._register_load_state_dict_pre_hook(PlainCheckpointLoader(self, list(self.MODELS_HELD)))
+
+    @property
+    def models_held(self) -> list[BaseSegmentor]:
+        """The sub-models in the order of ``MODELS_HELD``."""
+        return [getattr(self, name) for name in self.MODELS_HELD]
+
+    @property
+    def predictor(self) -> BaseSegmentor:
+        """The sub-model that predicts (the first one for ``'ensemble'``)."""
+        name = self.semi_test_cfg['predict_on']
+        return self.models_held[0] if name == 'ensemble' else getattr(self, name)
+
+    @property
+    def ignore_index(self) -> int:
+        """Label that no loss counts, as the decode head has it."""
+        head = self.models_held[0].decode_head
+        return (head[-1] if isinstance(head, nn.ModuleList) else head).ignore_index
+
+    # --- training -----------------------------------------------------------------------------------------------
+
+    def segment(self, student: BaseSegmentor, inputs: Tensor) -> Tensor:
+        """Logits of ``student`` at input resolution.
+
+        Args:
+            student: A stock segmentor.
+            inputs: Normalized images, shape (N, 3, H, W).
+
+        Returns:
+            Shape (N, C, H, W).
+        """
+        # A torch.Size is what makes a decode head of any mmseg version resize to exactly this shape.
+        metas = [dict(img_shape=inputs.shape[2:])] * len(inputs)
+        return student.encode_decode(inputs, metas)
+
+    def supervised_loss(
+        self, student: BaseSegmentor, inputs: Tensor, data_samples: list[SegDataSample], with_logits: bool
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        """The student's own losses on labeled images, and its logits where they are needed.
+
+        Args:
+            student: A stock segmentor.
+            inputs: Normalized images, shape (N, 3, H, W).
+            data_samples: With ``gt_sem_seg``.
+            with_logits: Whether to return the logits as well.
+
+        Returns:
+            The losses under the names the stock segmentor gives them, and logits of shape (N, C, H, W) or ``None``.
+        """
+        if not with_logits:
+            return student.loss(inputs, data_samples), None
+        head = getattr(student, 'decode_head', None)
+        shareable = (
+            type(student).loss is EncoderDecoder.loss
+            and isinstance(head, BaseDecodeHead)
+            and type(head).loss is BaseDecodeHead.loss
+            and type(head).predict is BaseDecodeHead.predict
+            and type(head).predict_by_feat is BaseDecodeHead.predict_by_feat
+        )
+        if not shareable:
+            # The head computes its loss in its own way (cascades, queries, points): it has to run once more.
+            return student.loss(inputs, data_samples), self.segment(student, inputs)
+        features = student.extract_feat(inputs)
+        output = head.forward(features)
+        losses = add_prefix(head.loss_by_feat(output, data_samples), 'decode')
+        if student.with_auxiliary_head:
+            losses.update(student._auxiliary_head_forward_train(features, data_samples))
+        logits = resize(output, size=inputs.shape[2:], mode='bilinear', align_corners=head.align_corners)
+        return losses, logits
+
+    def named_supervised_losses(self, losses: dict[str, Tensor], student: str) -> dict[str, Tensor]:
+        """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
+        return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
+
+    def valid_mask(self, data_samples: Sequence[SegDataSample], inputs: Tensor) -> Tensor | None:
+        """Where the images are not padding, if ``semi_train_cfg.ignore_padding`` asks for it.
+
+        Args:
+            data_samples: Their ``valid_mask`` (from ``mmssl.TrackPadding``) or ``padding_size`` says what is padding.
+            inputs: Shape (N, 3, H, W).
+
+        Returns:
+            Bool, shape (N, H, W), or ``None`` if padding counts like any pixel.
+        """
+        if not self.semi_train_cfg['ignore_padding']:
+            return None
+        height, width = inputs.shape[2:]
+        valid = inputs.new_ones((len(inputs), height, width), dtype=torch.bool)
+        for mask, sample in zip(valid, data_samples, strict=True):
+            left, right, top, bottom = sample.metainfo.get('padding_size', (0, 0, 0, 0))
+            mask[:top], mask[height - bottom :] = False, False
+            mask[:, :left], mask[:, width - right :] = False, False
+            if 'valid_mask' in sample:
+                mask &= sample.valid_mask.data.to(mask.device).view(height, width)
+        return valid
+
+    def hidden_truth(self, data_samples: Sequence[SegDataSample]) -> Tensor | None:
+        """Labels of unlabeled images where the data set gives them for analysis: int64, (N, H, W), or ``None``."""
+        if not all('gt_sem_seg' in sample for sample in data_samples):
+            return None
+        return torch.cat([sample.gt_sem_seg.data for sample in data_samples]).long()
+
+    def warn_if_same(self, first: str, second: str) -> None:
+        """Warn once if two students that should teach each other hold the same decode head."""
+        if self._checked_difference:
+            return
+        self._checked_difference = True
+        if same_parameters(getattr(self, first).decode_head, getattr(self, second).decode_head):
+            print_log(
+                f'{first} and {second} start from the same decode head, so their pseudo labels differ through dropout '
+                'alone and the unsupervised loss teaches almost nothing: start from a checkpoint of the backbone '
+                '(model.segmentor.backbone.init_cfg) instead of a whole segmentor',
+                logger='current',
+                level=logging.WARNING,
+            )
+
+    def loss(self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]) -> dict[str, Any]:
+        """Losses and statistics of one batch, by branch."""
+        raise NotImplementedError(f'{type(self).__name__} must define `loss`')
+
+    # --- prediction: the stock student's, unchanged ----------------------------------------------------------------
+
+    def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:
+        """Segment images as the stock segmentor does.
+
+        Args:
+            inputs: Normalized images, shape (N, 3, H, W).
+            data_samples: Receive ``pred_sem_seg`` and ``seg_logits``.
+        """
+        if self.semi_test_cfg['predict_on'] != 'ensemble':
+            return self.predictor.predict(inputs, data_samples)
+        if data_samples is None:
+            metas = [
+                dict(ori_shape=shape, img_shape=shape, pad_shape=shape, padding_size=[0, 0, 0, 0])
+                for shape in [inputs.shape[2:]] * len(inputs)
+            ]
+        else:
+            metas = [sample.metainfo for sample in data_samples]
+        probs = torch.stack([model.inference(inputs, metas).softmax(dim=1) for model in self.models_held]).mean(dim=0)
+        # Logits again, since the stock post-processing resizes logits and takes their arg-max.
+        logits = probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
+        return self.predictor.postprocess_result(logits, data_samples)
+
+    def _forward(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> Tensor:
+        return self.predictor._forward(inputs, data_samples)
+
+    def extract_feat(self, inputs: Tensor) -> Any:
+        """Features of the predicting sub-model."""
+        return self.predictor.extract_feat(inputs)
+
+    def encode_decode(self, inputs: Tensor, batch_img_metas: list[dict]) -> Tensor:
+        """Logits of the predicting sub-model."""
+        return self.predictor.encode_decode(inputs, batch_img_metas)
