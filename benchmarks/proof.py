@@ -105,7 +105,8 @@ def main(argv: list[str] | None = None, repo: Path | None = None) -> int:
     args = parse_args(sys.argv[1:] if argv is None else argv)
     repo = (repo or args.repo or REPO).resolve()
     if args.command == 'check':
-        problems = [problem for name in args.names or grid_names(repo) for problem in report.check(load_grid(name, repo))]
+        names = args.names or grid_names(repo)
+        problems = [problem for name in names for problem in report.check(load_grid(name, repo))]
         print('\n'.join(problems) if problems else 'tables, configs and results agree')
         return 1 if problems else 0
     grid = load_grid(args.name, repo)

@@ -1,7 +1,7 @@
 """What one finished run leaves behind: its log as numbers, and the machine and software that made them."""
 
 import importlib.metadata
-import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -92,7 +92,7 @@ def thin(points: Sequence[tuple[int, float]], limit: int = MAX_POINTS) -> list[l
     if len(points) <= limit:
         return [list(point) for point in points]
     edges = [round(i * len(points) / limit) for i in range(limit + 1)]
-    bins = [points[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    bins = [points[start:stop] for start, stop in itertools.pairwise(edges)]
     return [[part[-1][0], sum(value for _, value in part) / len(part)] for part in bins]
 
 
@@ -125,8 +125,8 @@ def hardware() -> dict[str, Any]:
     cpu = platform.processor() or platform.machine()
     info = Path('/proc/cpuinfo')
     if info.is_file():
-        names = [line.split(':', 1)[1].strip() for line in info.read_text().splitlines() if line.startswith('model name')]
-        cpu = names[0] if names else cpu
+        lines = info.read_text().splitlines()
+        cpu = next((line.split(':', 1)[1].strip() for line in lines if line.startswith('model name')), cpu)
     return dict(cpu=cpu, cores=os.cpu_count())
 
 
@@ -138,5 +138,5 @@ def commit(repo: Path) -> dict[str, Any]:
         return process.stdout.strip() if process.returncode == 0 else None
 
     revision = git('rev-parse', 'HEAD')
-    changed = git('status', '--porcelain', '--untracked-files=no', '--', 'mmssl', 'configs/*.py', 'tools', 'benchmarks/grids')
+    changed = git('status', '--porcelain', '--untracked-files=no', '--', 'mmssl', 'configs/*.py', 'tools')
     return dict(commit=revision or 'unknown', dirty=bool(changed) if revision else None)

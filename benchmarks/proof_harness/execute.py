@@ -46,10 +46,12 @@ class Run:
 
     @property
     def name(self) -> str:
+        """What this run is called in messages and file names."""
         return f'{self.row.name}-seed{self.seed}'
 
     @property
     def result(self) -> Path:
+        """Where its result file belongs."""
         return self.row.grid.result_path(self.row, self.seed)
 
     def state(self) -> str:
@@ -70,6 +72,7 @@ class Run:
         return [*command, '--cfg-options', f'randomness.seed={self.seed}', *options]
 
     def sessions(self) -> list[dict[str, Any]]:
+        """Start, duration, memory and commit of each process that worked on this run."""
         path = self.work_dir / 'sessions.json'
         return json.loads(path.read_text()) if path.is_file() else []
 
@@ -120,7 +123,8 @@ class Executor:
         poll: Seconds between two looks at the processes.
     """
 
-    def __init__(self, grid: Grid, rows: list[Row], seeds: list[int], jobs: int, data_root: str | None, poll: float) -> None:
+    def __init__(self, grid: Grid, rows: list[Row], seeds: list[int], jobs: int, data_root: str | None,
+                 poll: float) -> None:
         self.grid, self.jobs, self.poll = grid, jobs, poll
         fingerprints = {row.name: row.fingerprint() for row in rows}
         # Seeds outside, rows inside: an early stop leaves whole comparisons, not one finished row.
@@ -181,13 +185,18 @@ class Executor:
             print(f'{run.name}: another process is training it in {run.work_dir}', flush=True)
             run.lock.close()
             return False
+        if not (run.work_dir / 'last_checkpoint').is_file():
+            # Killed while it wrote its first checkpoint: perhaps damaged, and in the way of a new start.
+            for path in run.work_dir.glob('*.pth'):
+                path.rename(path.with_suffix('.pth.orphan'))
         command = run.command()
         self._say(f'{run.name}: {"continues" if "--resume" in command else "starts"}')
         with open(run.work_dir / 'train.log', 'a') as log:
             log.write(f'$ {shlex.join(command)}\n')
             log.flush()
-            run.process = subprocess.Popen(command, cwd=self.grid.repo, env=self.environment, stdout=log,
-                                           stderr=subprocess.STDOUT, pass_fds=[run.lock.fileno()], start_new_session=True)
+            run.process = subprocess.Popen(
+                command, cwd=self.grid.repo, env=self.environment, stdout=log, stderr=subprocess.STDOUT,
+                pass_fds=[run.lock.fileno()], start_new_session=True)
         run.started, run.first_step = time.time(), None
         session = dict(start=_now(), seconds=0., peak_rss_mb=None, **collect.commit(self.grid.repo))
         write_json(run.work_dir / 'sessions.json', [*run.sessions(), session])
@@ -223,8 +232,8 @@ class Executor:
             return False
         sessions = run.sessions()
         record = dict(
-            grid=self.grid.name, row=run.row.name, seed=run.seed, config=run.row.config, cfg_options=run.row.cfg_options,
-            config_hash=run.fingerprint.digest, commit=sessions[-1]['commit'],
+            grid=self.grid.name, row=run.row.name, seed=run.seed, config=run.row.config,
+            cfg_options=run.row.cfg_options, config_hash=run.fingerprint.digest, commit=sessions[-1]['commit'],
             dirty=any(session['dirty'] for session in sessions), date=_now(), versions=collect.software(),
             hardware=dict(collect.hardware(), threads=self.threads or _threads(), jobs=self.jobs),
             summary=collect.summarize(log.validations, metric, self.grid.better),

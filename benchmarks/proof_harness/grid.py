@@ -224,7 +224,8 @@ def differences(old: Any, new: Any, prefix: str = '') -> list[str]:
         keys = sorted(set(old) | set(new))
         return [line for key in keys for line in differences(old.get(key), new.get(key), f'{prefix}.{key}'.lstrip('.'))]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [line for i, pair in enumerate(zip(old, new, strict=True)) for line in differences(*pair, f'{prefix}.{i}')]
+        pairs = enumerate(zip(old, new, strict=True))
+        return [line for index, pair in pairs for line in differences(*pair, f'{prefix}.{index}')]
     return [] if old == new else [f'{prefix}: {_short(old)} -> {_short(new)}']
 
 

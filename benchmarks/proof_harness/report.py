@@ -19,7 +19,7 @@ Results = dict[str, dict[int, dict[str, Any]]]
 def mean_std(values: Sequence[float], digits: int = 2) -> str:
     """``mean ± sample standard deviation``; a single value says so."""
     if not values:
-        return '–'
+        return '-'
     if len(values) == 1:
         return f'{values[0]:.{digits}f} (1 seed)'
     return f'{statistics.fmean(values):.{digits}f} ± {statistics.stdev(values):.{digits}f}'
@@ -36,8 +36,10 @@ def table(grid: Grid) -> str:
         (f'{grid.metric} last', 2, summary('last')), (f'{grid.metric} best', 2, summary('best')),
         ('median of last 3', 2, summary('median_last3'))
     ]
-    columns += [(f'{key} last', 2, lambda record, key=key: record['validations'][-1][key]) for key in grid.extra_metrics]
-    columns += [('minutes', 1, lambda record: record['minutes']), ('ms / iter', 0, lambda record: record['ms_per_iter']),
+    for key in grid.extra_metrics:
+        columns.append((f'{key} last', 2, lambda record, key=key: record['validations'][-1][key]))
+    columns += [('minutes', 1, lambda record: record['minutes']),
+                ('ms / iter', 0, lambda record: record['ms_per_iter']),
                 ('memory (MB)', 0, lambda record: record['gpu_memory_mb'] or record['peak_rss_mb'])]
     lines = ['| ' + ' | '.join(['', *(title for title, _, _ in columns), 'seeds']) + ' |',
              '| --- |' + ' ---: |' * (len(columns) + 1)]
@@ -74,7 +76,7 @@ def _footnotes(grid: Grid, results: Results) -> list[str]:
     iterations = distinct([str(r['validations'][-1]['iter']) for r in records])
     return [
         f'Mean ± sample standard deviation over seeds {", ".join(map(str, grid.seeds))}, {iterations} iterations each. '
-        'The table\'s number is the last validation; best is the best of all validations of a run, chosen on the '
+        'The last validation is the number to compare; best is the best validation of each run, chosen on the '
         'validation set itself. Minutes: wall clock, validations included. Memory: peak of the training process '
         '(of the GPU where one was used).',
         '',

@@ -9,7 +9,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / 'benchmarks'
 sys.path.insert(0, str(BENCHMARKS))
 
 # Same command line and same files as mmengine's runner leaves behind, without the seconds that importing torch costs.
-FAKE_TRAIN = '''
+FAKE_TRAIN = """
 import argparse, json, os, pathlib, sys, time
 parser = argparse.ArgumentParser()
 parser.add_argument('config')
@@ -27,8 +27,8 @@ vis.mkdir(parents=True)
 with open(vis / 'scalars.json', 'w') as log:
     for iteration in range(start + 1, 21):
         if iteration % 2 == 0:
-            log.write(json.dumps(dict(lr=0.1, loss=1 / iteration, unsup_mean_k=1 + iteration / 20, time=0.01 * iteration,
-                                      data_time=0.0, iter=iteration, step=iteration)) + '\\n')
+            log.write(json.dumps(dict(lr=0.1, loss=1 / iteration, unsup_mean_k=1 + iteration / 20,
+                                      time=0.01 * iteration, data_time=0.0, iter=iteration, step=iteration)) + '\\n')
         if iteration % 5 == 0:
             (args.work_dir / f'iter_{iteration}.pth').write_text('')
             pointer.write_text(str(args.work_dir / f'iter_{iteration}.pth'))
@@ -37,17 +37,17 @@ with open(vis / 'scalars.json', 'w') as log:
         if os.environ.get('FAKE_DIE') == f'{args.work_dir.parent.name}/{iteration}' and start == 0:
             sys.exit('boom: the fake run dies here')
         time.sleep(float(os.environ.get('FAKE_SLEEP', 0)))
-'''
+"""
 
-CONFIG = '''
+CONFIG = """
 data_root = '{{$FAKE_ROOT:data/set}}'
 model = dict(type='Net', width=4, offset=0)
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=20, val_interval=5)
 train_dataloader = dict(dataset=dict(data_root=data_root, ann_file='configs/labeled.txt'))
 work_dir = '/somewhere'
-'''
+"""
 
-GRID = '''
+GRID = """
 title = 'A toy proof'
 rows = [
     dict(name='plain', title='Plain', config='configs/toy.py'),
@@ -59,7 +59,7 @@ curves = ['unsup_mean_k']
 data_root = dict(env='FAKE_ROOT', default='data/set')
 readme = 'configs/README.md'
 plots = 'configs/toy.png'
-'''
+"""
 
 README = 'before\n\n<!-- proof:toy begin -->\nold\n<!-- proof:toy end -->\n\nafter\n'
 

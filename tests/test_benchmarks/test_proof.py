@@ -45,7 +45,7 @@ def test_runs_every_row_with_every_seed_and_records_it(repo: Path) -> None:
     assert str(repo) not in json.dumps(record)
 
 
-def test_skips_what_is_done_and_reruns_what_a_changed_config_made_stale(repo: Path, capsys: pytest.CaptureFixture) -> None:
+def test_skips_what_is_done_and_reruns_what_is_stale(repo: Path, capsys: pytest.CaptureFixture) -> None:
     run(repo, '--only', 'plain')
     before = {path: path.stat().st_mtime_ns for path in (repo / 'benchmarks/results/toy').glob('*.json')}
     assert len(before) == 2
@@ -76,6 +76,15 @@ def test_a_failed_run_leaves_no_result_and_is_continued_from_its_checkpoint(
     assert [entry['iter'] for entry in record['validations']] == [5, 10, 15, 20]
     assert [point[0] for point in record['curves']['loss']] == list(range(2, 21, 2))
     assert record['minutes'] == pytest.approx(sum(s['seconds'] for s in record['sessions']) / 60, abs=0.01)
+
+
+def test_a_checkpoint_that_was_never_finished_is_put_aside(repo: Path) -> None:
+    run(repo, '--only', 'plain', '--seeds', '0')
+    work_dir = next((repo / 'work_dirs/proof/toy/plain-seed0').iterdir())
+    (work_dir / 'last_checkpoint').unlink()
+    (repo / 'benchmarks/results/toy/plain-seed0.json').unlink()
+    assert run(repo, '--only', 'plain', '--seeds', '0') == 0
+    assert (work_dir / 'iter_20.pth.orphan').is_file() and (work_dir / 'iter_20.pth').is_file()
 
 
 def test_an_interrupted_run_is_not_continued_under_another_config(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +202,7 @@ def test_check_sees_a_config_that_changed_and_names_the_key(repo: Path) -> None:
     main(['table', 'toy', '--write'], repo=repo)
     (repo / 'configs/toy.py').write_text((repo / 'configs/toy.py').read_text().replace('width=4', 'width=8'))
     problems = report.check(load_grid('toy', repo))
-    assert len(problems) == 4 and all('model.width' in problem and '4' in problem and '8' in problem for problem in problems)
+    assert len(problems) == 4 and all('model.width: 4 -> 8' in problem for problem in problems)
 
 
 def test_check_sees_a_touched_number_and_a_result_of_no_row(repo: Path) -> None:
@@ -239,7 +248,7 @@ def test_plot_draws_metric_and_curves(repo: Path) -> None:
 
 
 def test_plot_without_results_is_refused(repo: Path) -> None:
-    with pytest.raises(FileNotFoundError, match='python benchmarks/proof.py toy'):
+    with pytest.raises(FileNotFoundError, match=r'python benchmarks/proof\.py toy'):
         main(['plot', 'toy'], repo=repo)
 
 
