@@ -1,0 +1,349 @@
+"""Checks of what a config says: batch, sampler, loop, branches, class counts, ignored label, crop size, options."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from mmengine.registry import MODELS
+
+from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence, type_name, walk
+from .report import Report, SourceSummary
+from .sources import Source, config_scope
+
+REQUIRED_BRANCHES = ('sup', 'unsup_weak')
+
+
+def check_scope(cfg: Any, report: Report) -> None:
+    """`default_scope` must name the library that the types without a scope belong to."""
+    scope = cfg.get('default_scope')
+    if scope is None:
+        bare = next(
+            (node['type'] for _, node in walk(cfg.get('model'), 'model') if _is_bare(node['type'])),
+            None,
+        )
+        if bare is not None:
+            report.error(
+                'default_scope', f"is not set, so the type {bare!r} is not found; allowed: 'mmseg', 'mmpretrain'"
+            )
+    elif not isinstance(scope, str):
+        report.error('default_scope', f"must be the name of a library such as 'mmseg', got {scope!r}")
+    elif scope == 'mmssl':
+        report.error(
+            'default_scope',
+            "is 'mmssl', where the types of mmseg and mmpretrain are not found; allowed: 'mmseg', 'mmpretrain', with "
+            'the types of mmssl written as `mmssl.X`',
+        )
+
+
+def _is_bare(kind: Any) -> bool:
+    return isinstance(kind, str) and '.' not in kind
+
+
+def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | None:
+    """Batch size, sampler and source ratio must fit together.
+
+    Returns:
+        Images of each source in the batch of one process; None if the batch cannot be composed.
+    """
+    loader = cfg.get('train_dataloader')
+    batch_size = loader.get('batch_size')
+    if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size < 1:
+        report.error('train_dataloader.batch_size', f'must be an integer >= 1, got {batch_size!r}')
+        return None
+    sampler = loader.get('sampler') or {}
+    is_multi_source = isinstance(get(loader, 'dataset.sources'), Mapping)
+    if sampler.get('batch_size') not in (None, batch_size):
+        report.error(
+            'train_dataloader.sampler.batch_size',
+            f'is {sampler["batch_size"]}, but train_dataloader.batch_size is {batch_size}; leave it out, the sampler '
+            'does not need it',
+        )
+    if 'source_ratio' not in sampler:
+        if is_multi_source:
+            report.error(
+                'train_dataloader.sampler.type',
+                f'is {sampler.get("type")!r}, which knows no sources, so batches would lack some of '
+                f'{[s.name for s in sources]}; allowed: mmssl.MultiSourceSampler with `source_ratio`',
+            )
+            return None
+        return [batch_size]
+    ratio = sampler['source_ratio']
+    if not is_sequence(ratio) or not all(isinstance(r, int) and not isinstance(r, bool) and r > 0 for r in ratio):
+        report.error('train_dataloader.sampler.source_ratio', f'must be a list of integers >= 1, got {ratio!r}')
+        return None
+    ratio = list(ratio)
+    if not is_multi_source:
+        nested = get(loader, 'dataset.datasets')
+        count = len(nested) if is_sequence(nested) else 1
+        names = [str(i) for i in range(count)]
+    else:
+        count, names = len(sources), [s.name for s in sources]
+    if len(ratio) != count:
+        report.error(
+            'train_dataloader.sampler.source_ratio',
+            f'has {len(ratio)} numbers, {ratio}, but train_dataloader.dataset has {count} sources: {names}',
+        )
+        return None
+    unit = sum(ratio)
+    if batch_size % unit:
+        below, above = batch_size // unit * unit, -(-batch_size // unit) * unit
+        nearest = f'{below} and {above}' if below else f'{above}'
+        report.error(
+            'train_dataloader.batch_size',
+            f'{batch_size} is not a multiple of {unit}, the sum of train_dataloader.sampler.source_ratio {ratio}; '
+            f'nearest valid: {nearest}',
+        )
+        return None
+    per_gpu = [batch_size // unit * r for r in ratio]
+    unlabeled = sum(n for n, s in zip(per_gpu, sources, strict=False) if not s.is_labeled) if is_multi_source else 0
+    if is_multi_source and get(cfg, 'model.semi_train_cfg.mix') is not None and unlabeled % 2:
+        report.error(
+            'model.semi_train_cfg.mix',
+            f'mixes the unlabeled images of a batch in pairs, but there are {unlabeled} per GPU; change '
+            'train_dataloader.batch_size or train_dataloader.sampler.source_ratio so that their number is even',
+        )
+    return per_gpu if is_multi_source else [batch_size]
+
+
+def loop_of(cfg: Any) -> tuple[str | None, int | None]:
+    """`'epoch'` or `'iter'` (None: another loop, or none), and the length of the run in that unit."""
+    train_cfg = cfg.get('train_cfg')
+    if not isinstance(train_cfg, Mapping):
+        return None, None
+    name = type_name(train_cfg)
+    if name:
+        kind = {'EpochBasedTrainLoop': 'epoch', 'IterBasedTrainLoop': 'iter'}.get(name)
+    else:
+        kind = 'epoch' if train_cfg.get('by_epoch', True) else 'iter'
+    return kind, train_cfg.get({'epoch': 'max_epochs', 'iter': 'max_iters'}.get(kind or '', ''))
+
+
+def check_loop(cfg: Any, report: Report) -> None:
+    """The sampler must end where the loop waits for its end, and go on where it does not."""
+    kind, _ = loop_of(cfg)
+    sampler = get(cfg, 'train_dataloader.sampler', {})
+    name = type_name(sampler)
+    endless = name == 'InfiniteSampler' or (name == 'MultiSourceSampler' and sampler.get('infinite', True))
+    if kind == 'epoch' and endless:
+        allowed = 'infinite=False' if name == 'MultiSourceSampler' else "type='DefaultSampler'"
+        report.error(
+            'train_dataloader.sampler',
+            f'{name} never ends, so the epoch-based train_cfg would never reach epoch 2; allowed: '
+            f"train_dataloader.sampler.{allowed}, or train_cfg.type='IterBasedTrainLoop'",
+        )
+    if kind == 'iter' and name == 'MultiSourceSampler' and not endless:
+        report.warn(
+            'train_dataloader.sampler.infinite',
+            'is False under IterBasedTrainLoop, which sleeps 2 s whenever the sampler ends; leave it at True',
+        )
+    checkpoint = get(cfg, 'default_hooks.checkpoint')
+    if kind == 'iter' and isinstance(checkpoint, Mapping) and checkpoint.get('by_epoch', True):
+        report.warn(
+            'default_hooks.checkpoint.by_epoch',
+            'is True (its default) under an iteration-based train_cfg, so no checkpoint is written before the end; '
+            'set it to False',
+        )
+
+
+def model_class(cfg: Any) -> type | None:
+    """The class of `model.type`, or None if it cannot be found (building the model will say why)."""
+    kind = get(cfg, 'model.type')
+    if not isinstance(kind, str):
+        return kind
+    with config_scope(cfg):
+        try:
+            return MODELS.get(kind)
+        except Exception:
+            return None
+
+
+def check_branches(cfg: Any, report: Report) -> None:
+    """The pipelines must make the branches that the model reads, and every source must declare the same ones."""
+    found: list[tuple[str, list[str], list[str]]] = []
+    for key, node in walk(get(cfg, 'train_dataloader.dataset'), 'train_dataloader.dataset'):
+        if node.get('pipeline') is not None:
+            found += branches_of(node['pipeline'], f'{key}.pipeline')
+    found = list({key: (key, declared, made) for key, declared, made in found}.values())
+    is_semi = isinstance(get(cfg, 'model.segmentor'), Mapping) or isinstance(get(cfg, 'model.classifier'), Mapping)
+    if not is_semi:
+        if found:
+            report.error(
+                found[0][0],
+                f'makes branches {found[0][2]}, but model.type {type_name(cfg.get("model"))!r} reads none; allowed: a '
+                'semi-supervised model of mmssl, or a pipeline without MultiBranch',
+            )
+        return
+    if not found:
+        report.error(
+            'train_dataloader.dataset',
+            f'no pipeline ends in mmssl.MultiBranch, but model.type {type_name(cfg["model"])!r} reads branches '
+            f'{list(REQUIRED_BRANCHES)}',
+        )
+        return
+    required = getattr(model_class(cfg), 'REQUIRED_BRANCHES', REQUIRED_BRANCHES)
+    made_somewhere = {name for _, _, made in found for name in made}
+    for name in required:
+        if name not in made_somewhere:
+            close = difflib.get_close_matches(name, made_somewhere, n=1)
+            hint = f'; is {close[0]!r} meant to be it?' if close else ''
+            report.error(
+                'train_dataloader.dataset',
+                f'no pipeline makes the branch {name!r} that the model needs; found {sorted(made_somewhere)}{hint}',
+            )
+    declared_first = set(found[0][1])
+    for key, declared, made in found:
+        unknown = [name for name in made if name not in declared]
+        if unknown:
+            report.error(f'{key}.branches', f'lacks {unknown}, which it makes; found {declared}')
+        if set(declared) != declared_first:
+            report.error(
+                f'{key}.branches', f'is {declared}, but {found[0][0]}.branches is {found[0][1]}: make them equal'
+            )
+
+
+def check_labels_loaded(sources: list[Source], report: Report) -> None:
+    """A source that feeds the supervised loss must load its labels."""
+    for source in sources:
+        for leaf in source.leaves:
+            if source.is_labeled and not leaf.has_labels:
+                report.error(
+                    leaf.key_of_pipeline,
+                    'loads no labels (LoadAnnotations), but the supervised branch `sup` needs them',
+                )
+
+
+def check_heads(cfg: Any, classes: list[str] | None, classes_key: str, report: Report) -> None:
+    """Class counts and class weights of every head must fit the data."""
+    model = cfg.get('model')
+    is_semi = isinstance(get(model, 'segmentor'), Mapping)
+    for key, head in find_heads(model):
+        count = head.get('num_classes')
+        if count is None:
+            continue
+        report.facts.append(f'{key}: {count} classes')
+        if classes is not None and count != len(classes):
+            shown = ', '.join(classes[:5]) + (', ...' if len(classes) > 5 else '')
+            report.error(
+                f'{key}.num_classes',
+                f'is {count}, but {classes_key} has {len(classes)} classes ({shown}); make them equal',
+            )
+        out_channels = head.get('out_channels')
+        binary = out_channels == 1 and count == 2 and not is_semi
+        if out_channels is not None and out_channels != count and not binary:
+            allowed = f'{count}' if is_semi or count != 2 else '2, or 1 for a sigmoid'
+            report.error(f'{key}.out_channels', f'is {out_channels}, with num_classes={count}; allowed: {allowed}')
+        for loss_key, loss in walk(head.get('loss_decode'), f'{key}.loss_decode'):
+            weight = loss.get('class_weight')
+            if is_sequence(weight) and len(weight) != (out_channels or count):
+                report.error(
+                    f'{loss_key}.class_weight',
+                    f'has {len(weight)} weights for the {out_channels or count} classes of {key}',
+                )
+
+
+def check_ignore_index(cfg: Any, sources: list[Source], report: Report) -> None:
+    """Heads, padding and data must agree on the label that is no class."""
+    heads = [
+        (key, int(head.get('ignore_index', 255))) for key, head in find_heads(cfg.get('model')) if 'num_classes' in head
+    ]
+    # A classification head has no pixels to ignore.
+    heads = [(key, value) for key, value in heads if not key.endswith('.head')]
+    if not heads:
+        return
+    first_key, expected = heads[0]
+    for key, value in heads[1:]:
+        if value != expected:
+            report.error(
+                f'{key}.ignore_index', f'is {value}, but {first_key}.ignore_index is {expected}; make them equal'
+            )
+    preprocessor = find_preprocessor(cfg.get('model'))
+    if preprocessor is not None:
+        pad = preprocessor[1].get('seg_pad_val', 255)
+        if pad != expected:
+            report.error(
+                f'{preprocessor[0]}.seg_pad_val',
+                f'is {pad}, but {first_key}.ignore_index is {expected}, so padding would be a class; make them equal',
+            )
+    for source in sources:
+        for leaf in source.leaves:
+            if not leaf.has_labels:
+                continue
+            if leaf.ignore_index != expected:
+                report.error(
+                    f'{leaf.key}.ignore_index',
+                    f'is {leaf.ignore_index}, but {first_key}.ignore_index is {expected}; make them equal',
+                )
+            for key, transform in walk(leaf.pipeline, leaf.key_of_pipeline):
+                pad_val = transform.get('pad_val')
+                values = {
+                    'pad_val.seg': pad_val.get('seg') if isinstance(pad_val, Mapping) else None,
+                    'seg_pad_val': transform.get('seg_pad_val'),
+                }
+                for name, value in values.items():
+                    if value is not None and value != expected:
+                        report.error(
+                            f'{key}.{name}', f'is {value}, but {first_key}.ignore_index is {expected}; make them equal'
+                        )
+
+
+def check_crop_size(cfg: Any, sources: list[Source], report: Report) -> None:
+    """Crops and the padded size of a batch must be the same, or padding is trained on or the batch does not stack."""
+    preprocessor = find_preprocessor(cfg.get('model'))
+    size = None if preprocessor is None else _pair(preprocessor[1].get('size'))
+    crops: dict[str, tuple[int, int]] = {}
+    for source in sources:
+        for leaf in source.leaves:
+            for key, transform in walk(leaf.pipeline, leaf.key_of_pipeline):
+                crop = _pair(transform.get('crop_size'))
+                if type_name(transform) == 'RandomCrop' and crop is not None:
+                    crops[f'{key}.crop_size'] = crop
+    for key, crop in crops.items():
+        if preprocessor is not None and size is not None and crop != size:
+            report.error(
+                f'{preprocessor[0]}.size',
+                f'is {size}, but {key} is {crop} (both height, width); make them equal, or leave `size` out',
+            )
+    if len(set(crops.values())) > 1:
+        report.warn('train_dataloader.dataset', f'sources are cropped to different sizes: {crops}')
+
+
+def _pair(value: Any) -> tuple[int, int] | None:
+    if isinstance(value, int):
+        return (value, value)
+    return (int(value[0]), int(value[1])) if is_sequence(value) and len(value) == 2 else None
+
+
+def check_semi_options(cfg: Any, report: Report) -> None:
+    """`semi_train_cfg` may only hold what the model class lists."""
+    options = get(cfg, 'model.semi_train_cfg')
+    allowed = getattr(model_class(cfg), 'TRAIN_DEFAULTS', None)
+    if not isinstance(options, Mapping) or not allowed:
+        return
+    for name in options:
+        if name not in allowed:
+            close = difflib.get_close_matches(str(name), list(allowed), n=1)
+            hint = f' Did you mean {close[0]!r}?' if close else ''
+            report.error(f'model.semi_train_cfg.{name}', f'is not known; allowed: {", ".join(sorted(allowed))}.{hint}')
+
+
+def summarize_sources(
+    cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int
+) -> list[SourceSummary]:
+    """Images, batch share and passes of each training source."""
+    summaries = [SourceSummary(source.name, source.key, source.length) for source in sources]
+    if per_gpu is None or len(per_gpu) != len(sources) or not all(source.length for source in sources):
+        return summaries
+    batch_size = sum(per_gpu)
+    if len(sources) > 1 or 'source_ratio' in (get(cfg, 'train_dataloader.sampler') or {}):
+        ratio = list(get(cfg, 'train_dataloader.sampler.source_ratio'))
+        units = max(-(-source.length // r) for source, r in zip(sources, ratio, strict=True))
+        iterations = -(-(-(-units // world_size) * sum(ratio)) // batch_size)
+    else:
+        iterations = -(-sources[0].length // (batch_size * world_size))
+    kind, length = loop_of(cfg)
+    total = None if length is None else length * (iterations if kind == 'epoch' else 1)
+    for summary, count in zip(summaries, per_gpu, strict=True):
+        summary.per_gpu, summary.global_batch = count, count * world_size
+        summary.passes_per_epoch = iterations * count * world_size / summary.images
+        summary.passes_per_run = None if total is None else total * count * world_size / summary.images
+    return summaries

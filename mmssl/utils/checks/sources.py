@@ -1,0 +1,285 @@
+"""Builds the data sets of a config without their pipelines, and finds missing files, empty sources and overlap."""
+
+import copy
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmengine.registry import DATASETS, DefaultScope
+
+from .nodes import branches_of, get, is_sequence, type_name, walk
+from .report import Report
+
+
+@dataclass
+class Leaf:
+    """One data set that holds samples itself, inside whatever wrappers.
+
+    Attributes:
+        key: Config key.
+        config: Its node, pipeline included.
+        dataset: Built without pipeline.
+        key_of_pipeline: Config key of the pipeline that loads its samples.
+        pipeline: That pipeline.
+    """
+
+    key: str
+    config: Mapping[str, Any]
+    dataset: Any
+    key_of_pipeline: str
+    pipeline: Any
+
+    def info(self, index: int) -> dict[str, Any]:
+        """What the data set knows about one sample; empty if it does not say."""
+        return self.dataset.get_data_info(index) if hasattr(self.dataset, 'get_data_info') else {}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files are on a local file system."""
+        backend = self.config.get('backend_args') or {}
+        return backend.get('backend', 'local') in ('local', 'LocalBackend')
+
+    @property
+    def annotation_loaders(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The transforms that load labels."""
+        return [(k, t) for k, t in walk(self.pipeline, self.key_of_pipeline) if 'Annotation' in type_name(t)]
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the pipeline loads labels."""
+        return bool(self.annotation_loaders)
+
+    @property
+    def classes(self) -> list[str] | None:
+        """Class names, if the data set has some."""
+        metainfo = getattr(self.dataset, 'metainfo', None) or {}
+        classes = metainfo.get('classes')
+        return [str(name) for name in classes] if classes else None
+
+    @property
+    def ignore_index(self) -> int:
+        """The label that is no class."""
+        return int(getattr(self.dataset, 'ignore_index', 255))
+
+
+@dataclass
+class Source:
+    """One source of a data loader: a key of `MultiSourceDataset.sources`, or the whole data set.
+
+    Attributes:
+        name: Its name.
+        key: Config key.
+        leaves: The data sets in it.
+        length: Samples, repeats counted.
+        complete: Whether every data set in it could be built.
+        branches: Branches that its pipelines make; empty without `MultiBranch`.
+    """
+
+    name: str
+    key: str
+    leaves: list[Leaf] = field(default_factory=list)
+    length: int = 0
+    complete: bool = True
+    branches: set[str] = field(default_factory=set)
+
+    @property
+    def is_labeled(self) -> bool:
+        """Whether it feeds the supervised loss."""
+        return 'sup' in self.branches if self.branches else any(leaf.has_labels for leaf in self.leaves)
+
+
+@contextmanager
+def config_scope(cfg: Any) -> Iterator[None]:
+    """The default scope of mmengine as the config states it, restored afterwards."""
+    scope = cfg.get('default_scope')
+    with DefaultScope.overwrite_default_scope(scope if isinstance(scope, str) else None):
+        yield
+
+
+def source_nodes(loader: Any, loader_key: str) -> list[tuple[str, str, Any]]:
+    """Name, config key and node of each source of a data loader."""
+    dataset = get(loader, 'dataset')
+    key = f'{loader_key}.dataset'
+    sources = get(dataset, 'sources')
+    if isinstance(sources, Mapping):
+        return [(str(name), f'{key}.sources.{name}', node) for name, node in sources.items()]
+    return [(loader_key.split('_')[0], key, dataset)]
+
+
+def build_sources(loader: Any, loader_key: str, report: Report) -> list[Source]:
+    """Build every data set of a data loader; what cannot be built is reported, not raised.
+
+    Args:
+        loader: The data loader's node.
+        loader_key: Its config key, such as `train_dataloader`.
+        report: Receives the findings.
+    """
+    sources = []
+    for name, key, node in source_nodes(loader, loader_key):
+        source = Source(name, key)
+        source.length = _build(node, key, source, report, None)
+        if source.complete and source.length == 0:
+            report.error(key, 'the source is empty: it has no sample, at least 1 is needed')
+        sources.append(source)
+    return sources
+
+
+def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str, Any] | None) -> int:
+    """Build the leaves below one node; returns its length. `outer` is the pipeline of a wrapper around it."""
+    if not isinstance(node, Mapping):
+        report.error(key, f'must be the config of a data set (a dict with `type`), got {node!r}')
+        source.complete = False
+        return 0
+    pipeline = (f'{key}.pipeline', node['pipeline']) if node.get('pipeline') is not None else outer
+    if is_sequence(node.get('datasets')):
+        return sum(_build(n, f'{key}.datasets.{i}', source, report, pipeline) for i, n in enumerate(node['datasets']))
+    if isinstance(node.get('sources'), Mapping):
+        return sum(_build(n, f'{key}.sources.{s}', source, report, pipeline) for s, n in node['sources'].items())
+    if isinstance(node.get('dataset'), Mapping):
+        inner = _build(node['dataset'], f'{key}.dataset', source, report, pipeline)
+        # A wrapper's own pipeline (mixing of images) runs after the inner one, and may hold the branches.
+        if node.get('pipeline') is not None:
+            for _, _, made in branches_of(node['pipeline'], f'{key}.pipeline'):
+                source.branches.update(made)
+        return inner * int(node.get('times', 1))
+
+    pipeline_key, transforms = pipeline or (f'{key}.pipeline', [])
+    for _, _, made in branches_of(transforms, pipeline_key):
+        source.branches.update(made)
+    if not _paths_exist(node, key, report):
+        source.complete = False
+        return 0
+    config = copy.deepcopy(node)
+    if 'pipeline' in config:
+        config['pipeline'] = []
+    try:
+        dataset = DATASETS.build(config)
+        length = len(dataset)
+    except Exception as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        report.error(key, f'{type_name(node)} cannot be built: {type(error).__name__}: {error}', kind)
+        source.complete = False
+        return 0
+    source.leaves.append(Leaf(key, node, dataset, pipeline_key, transforms))
+    return length
+
+
+def _paths_exist(node: Mapping[str, Any], key: str, report: Report) -> bool:
+    """Report a data root, list file or folder that does not exist before the data set trips over it."""
+    root, found = node.get('data_root') or '', True
+    if (node.get('backend_args') or {}).get('backend', 'local') not in ('local', 'LocalBackend') or '://' in str(root):
+        return True
+    if root and not os.path.isdir(root):
+        report.error(f'{key}.data_root', f'no such folder: {_shown(root)}', FileNotFoundError)
+        return False
+    for name in ('ann_file',):
+        path = node.get(name)
+        if path and isinstance(path, str) and not os.path.exists(os.path.join(root, path)):
+            report.error(f'{key}.{name}', f'no such file: {_shown(os.path.join(root, path))}', FileNotFoundError)
+            found = False
+    prefixes = node.get('data_prefix')
+    for name, path in prefixes.items() if isinstance(prefixes, Mapping) else ():
+        if path and isinstance(path, str) and not os.path.isdir(os.path.join(root, path)):
+            # Some data sets take a file name prefix here, so a folder that starts so is enough.
+            if Path(root, path).parent.is_dir() and any(Path(root, path).parent.glob(Path(path).name + '*')):
+                continue
+            report.error(
+                f'{key}.data_prefix.{name}', f'no such folder: {_shown(os.path.join(root, path))}', FileNotFoundError
+            )
+            found = False
+    return found
+
+
+def _shown(path: str) -> str:
+    return path if os.path.isabs(path) else f'{path} (relative to {os.getcwd()})'
+
+
+def sample_paths(source: Source) -> list[str]:
+    """Absolute image path of every sample, links to folders resolved; samples without a path are left out."""
+    folders: dict[str, str] = {}
+    paths = []
+    for leaf in source.leaves:
+        for index in range(len(leaf.dataset)):
+            path = leaf.info(index).get('img_path')
+            if path is None:
+                continue
+            folder, name = os.path.split(path)
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            paths.append(os.path.join(folders[folder], name))
+    return paths
+
+
+def check_overlap(
+    train: list[Source], others: dict[str, list[Source]], dataset: Any, report: Report
+) -> dict[str, list[str]]:
+    """Report samples that are in two lists.
+
+    Args:
+        train: Sources of the training loader.
+        others: Sources of `val_dataloader` and `test_dataloader`.
+        dataset: Node `train_dataloader.dataset`, for its `allow_overlap`.
+        report: Receives the findings.
+
+    Returns:
+        The image paths of each source, by config key.
+    """
+    paths = {source.key: sample_paths(source) for source in train}
+    for source in train:
+        repeated = sorted(path for path, count in Counter(paths[source.key]).items() if count > 1)
+        if repeated:
+            report.warn(source.key, f'{len(repeated)} images occur more than once, {_examples(repeated)}')
+    for index, first in enumerate(train):
+        for second in train[index + 1 :]:
+            common = sorted(set(paths[first.key]) & set(paths[second.key]))
+            if not common:
+                continue
+            message = f'{len(common)} images are in `{first.name}` and in `{second.name}`, {_examples(common)}'
+            if get(dataset, 'allow_overlap', False):
+                report.facts.append(f'{message} (allowed: train_dataloader.dataset.allow_overlap=True)')
+            else:
+                report.error(
+                    'train_dataloader.dataset.sources',
+                    f'{message}; allowed is none, unless train_dataloader.dataset.allow_overlap=True',
+                )
+    for loader_key, sources in others.items():
+        for source in sources:
+            paths[source.key] = sample_paths(source)
+            for own in train:
+                common = sorted(set(paths[own.key]) & set(paths[source.key]))
+                if common:
+                    report.error(
+                        f'{loader_key}.dataset',
+                        f'{len(common)} images are also trained on ({own.key}), {_examples(common)}; allowed is none',
+                    )
+    return paths
+
+
+def check_same_content(paths: dict[str, list[str]], report: Report) -> None:
+    """Warn about files of different names that hold the same bytes; only files of equal size are read."""
+    by_size: dict[int, dict[str, str]] = {}
+    for key, files in paths.items():
+        for path in files:
+            if os.path.isfile(path):
+                by_size.setdefault(os.path.getsize(path), {}).setdefault(path, key)
+    same: dict[str, list[tuple[str, str]]] = {}
+    for files in by_size.values():
+        if len(files) > 1:
+            for path, key in files.items():
+                same.setdefault(hashlib.sha256(Path(path).read_bytes()).hexdigest(), []).append((path, key))
+    groups = [group for group in same.values() if len(group) > 1]
+    across = [group for group in groups if len({key.split('_')[0] for _, key in group}) > 1]
+    for title, chosen in (('are in training and in evaluation', across), ('occur under several names', groups)):
+        if chosen:
+            examples = '; '.join(' = '.join(path for path, _ in group[:3]) for group in chosen[:3])
+            report.warn('train_dataloader.dataset', f'{len(chosen)} images with equal bytes {title}: {examples}')
+            return
+
+
+def _examples(paths: list[str]) -> str:
+    return f'such as {", ".join(paths[:3])}'
