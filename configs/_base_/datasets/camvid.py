@@ -1,5 +1,6 @@
-# CamVid at half resolution, labeled images only. The root has img_dir/{train,val,test} and ann_dir/{train,val,test}.
+# CamVid at half resolution, the 46 labeled images (1/8) alone. The root has img_dir/{train,val,test} and ann_dir/{train,val,test}.
 data_root = '{{$CAMVID_ROOT:data/camvid}}'
+split_dir = '{{ fileDirname }}/../splits/camvid'
 crop_size = (160, 160)
 load_image = dict(type='LoadImageFromFile')
 geometry = [
@@ -10,7 +11,7 @@ geometry = [
 labeled = dict(
     type='mmssl.CamVidDataset',
     data_root=data_root,
-    ann_file='',
+    ann_file=f'{split_dir}/labeled_1-8.txt',
     data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
     pipeline=[load_image, dict(type='LoadAnnotations'), *geometry, dict(type='PackSegInputs')])
 train_dataloader = dict(

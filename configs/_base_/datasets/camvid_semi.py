@@ -1,4 +1,4 @@
-# CamVid with an unlabeled source beside the labeled one; a batch is 4 labeled and 8 unlabeled images.
+# CamVid, 46 labeled and 321 unlabeled images; a batch is 4 labeled and 8 unlabeled ones.
 _base_ = './camvid.py'
 branches = ['sup', 'unsup_weak']
 train_dataloader = dict(
@@ -11,7 +11,7 @@ train_dataloader = dict(
             labeled=dict(
                 type='mmssl.CamVidDataset',
                 data_root=_base_.data_root,
-                ann_file='',
+                ann_file=f'{_base_.split_dir}/labeled_1-8.txt',
                 data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
                 pipeline=[
                     _base_.load_image,
@@ -22,10 +22,14 @@ train_dataloader = dict(
             unlabeled=dict(
                 type='mmssl.UnlabeledImageDataset',
                 data_root=_base_.data_root,
-                ann_file='',
+                ann_file=f'{_base_.split_dir}/unlabeled_1-8.txt',
                 img_path='img_dir/train',
+                # The truth of the unlabeled images is for FPLDiagnosticsHook alone; without it, drop this key and
+                # LoadAnnotations below.
+                seg_map_path='ann_dir/train',
                 pipeline=[
                     _base_.load_image,
+                    dict(type='LoadAnnotations'),
                     dict(type='mmssl.TrackPadding'),
                     *_base_.geometry,
                     dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=[dict(type='mmssl.PackSemiSegInputs')]),

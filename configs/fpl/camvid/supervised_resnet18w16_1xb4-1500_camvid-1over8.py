@@ -1,0 +1,7 @@
+# Supervised baseline on 46 images of CamVid, at CPU size.
+_base_ = [
+    '../../_base_/models/resnet18_w16.py',
+    '../../_base_/datasets/camvid.py',
+    '../../_base_/schedules/cpu_1500.py',
+    '../../_base_/default_runtime.py',
+]

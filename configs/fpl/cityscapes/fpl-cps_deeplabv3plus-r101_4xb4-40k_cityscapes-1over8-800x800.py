@@ -1,0 +1,3 @@
+# CPS + FPL, DeepLabV3+ R-101, Cityscapes 1over8.
+_base_ = './fpl-cps_deeplabv3plus-r50_4xb4-40k_cityscapes-1over8-800x800.py'
+model = dict(segmentor=dict(pretrained='open-mmlab://resnet101_v1c', backbone=dict(depth=101)))

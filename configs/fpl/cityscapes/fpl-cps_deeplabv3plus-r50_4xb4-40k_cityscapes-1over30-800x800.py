@@ -1,0 +1,3 @@
+# CPS + FPL, DeepLabV3+ R-50, Cityscapes 1over30.
+_base_ = ['./cps_deeplabv3plus-r50_4xb4-40k_cityscapes-1over30-800x800.py', '../../_base_/methods/fpl.py']
+model = dict(semi_train_cfg=dict(unsup_loss=_base_.fpl_loss))

@@ -1,0 +1,5 @@
+# Supervised baseline, DeepLabV3+ R-50, Cityscapes 1over4.
+_base_ = './supervised_deeplabv3plus-r50_4xb2-40k_cityscapes-1over8-800x800.py'
+train_dataloader = dict(dataset=dict(ann_file='splits/train_aug_labeled_1-4.txt'))
+train_cfg = dict(max_iters=44480)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=44480, by_epoch=False)]

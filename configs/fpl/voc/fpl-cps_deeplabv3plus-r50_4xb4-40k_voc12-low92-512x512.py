@@ -1,0 +1,3 @@
+# CPS + FPL, DeepLabV3+ R-50, VOC 2012 low92.
+_base_ = ['./cps_deeplabv3plus-r50_4xb4-40k_voc12-low92-512x512.py', '../../_base_/methods/fpl.py']
+model = dict(semi_train_cfg=dict(unsup_loss=_base_.fpl_loss))

@@ -1,0 +1,3 @@
+# Supervised baseline, DeepLabV3+ R-101, VOC 2012 low1464.
+_base_ = './supervised_deeplabv3plus-r50_4xb2-40k_voc12-low1464-512x512.py'
+model = dict(pretrained='open-mmlab://resnet101_v1c', backbone=dict(depth=101))

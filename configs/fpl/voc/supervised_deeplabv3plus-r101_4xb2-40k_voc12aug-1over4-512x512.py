@@ -1,0 +1,3 @@
+# Supervised baseline, DeepLabV3+ R-101, VOC 2012 1over4.
+_base_ = './supervised_deeplabv3plus-r50_4xb2-40k_voc12aug-1over4-512x512.py'
+model = dict(pretrained='open-mmlab://resnet101_v1c', backbone=dict(depth=101))

@@ -1,0 +1,5 @@
+# Supervised baseline, DeepLabV3+ R-50, VOC 2012 1over4.
+_base_ = './supervised_deeplabv3plus-r50_4xb2-40k_voc12aug-1over8-512x512.py'
+train_dataloader = dict(dataset=dict(ann_file='splits/train_aug_labeled_1-4.txt'))
+train_cfg = dict(max_iters=39680)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=39680, by_epoch=False)]
