@@ -1,6 +1,7 @@
 """Train a model from a config."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 
@@ -83,7 +84,11 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
         use_auto_scale_lr(cfg)
     prepare_devices(cfg)
     settle_resume(cfg, args.resume)
-    quick_check(cfg)
+    world_size = int(os.environ.get('SLURM_NTASKS' if cfg.launcher == 'slurm' else 'WORLD_SIZE', 1))
+    report = quick_check(cfg, world_size=world_size)
+    if int(os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0))) == 0:
+        for warning in report.warnings:
+            print(f'warning: {warning}', file=sys.stderr)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     runner.register_hook(SetupIsOver(setup_is_over))
     runner.train()

@@ -102,11 +102,14 @@ def load_config(args: argparse.Namespace) -> Config:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If an option would change nothing.
+        ValueError: If it can't be read, or an option would change nothing.
     """
     if not Path(args.config).is_file():
         raise FileNotFoundError(f'config: no file {args.config!r}')
-    cfg = Config.fromfile(args.config)
+    try:
+        cfg = Config.fromfile(args.config)
+    except Exception as error:  # a config is a program: it can raise anything
+        raise ValueError(f'config: {args.config}: {type(error).__name__}: {error}') from error
     if args.cfg_options:
         check_options(cfg, args.cfg_options)
         cfg.merge_from_dict(args.cfg_options)

@@ -1,0 +1,298 @@
+"""``tools/train.py`` and ``tools/test.py``: what they do, and how they fail."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+
+CONFIG = """
+default_scope = 'mmseg'
+data_root = {root!r}
+classes = {classes!r}
+palette = {palette!r}
+num_classes = len(classes)
+dataset = dict(type='BaseSegDataset', data_root=data_root, metainfo=dict(classes=classes, palette=palette))
+preprocessor = dict(type='SegDataPreProcessor', mean=[127.] * 3, std=[60.] * 3, bgr_to_rgb=True, size=(40, 48),
+                    pad_val=0, seg_pad_val=255)
+model = dict(
+    type='EncoderDecoder',
+    data_preprocessor=preprocessor,
+    backbone=dict(type='ResNetV1c', depth=18, stem_channels=8, base_channels=8, num_stages=4, out_indices=(0, 1, 2, 3),
+                  norm_eval=False, style='pytorch', norm_cfg=dict(type='BN')),
+    decode_head=dict(type='FCNHead', in_channels=64, in_index=3, channels=16, num_convs=1, num_classes=num_classes,
+                     concat_input=False, norm_cfg=dict(type='BN')),
+    train_cfg=dict(), test_cfg=dict(mode='whole'))
+train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+test_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+train_dataloader = dict(
+    batch_size=2, num_workers=0, sampler=dict(type='InfiniteSampler', shuffle=True),
+    dataset=dict(data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'), pipeline=train_pipeline,
+                 **dataset))
+val_dataloader = dict(
+    batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(data_prefix=dict(img_path='img_dir/val', seg_map_path='ann_dir/val'), pipeline=test_pipeline,
+                 **dataset))
+test_dataloader = val_dataloader
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator
+optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9))
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=4, val_interval=4)
+val_cfg = dict(type='ValLoop')
+test_cfg = dict(type='TestLoop')
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+    checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2),
+    visualization=dict(type='SegVisualizationHook'))
+visualizer = dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')], name='visualizer')
+log_processor = dict(by_epoch=False)
+randomness = dict(seed=0)
+tta_model = dict(type='SegTTAModel')
+tta_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='TestTimeAug', transforms=[[dict(type='RandomFlip', prob=0., direction='horizontal'),
+                                          dict(type='RandomFlip', prob=1., direction='horizontal')],
+                                         [dict(type='LoadAnnotations')], [dict(type='PackSegInputs')]])]
+"""
+
+
+@pytest.fixture
+def project(segmentation_data, tmp_path, monkeypatch):
+    """A folder with ``config.py`` for a small data set, and the current directory."""
+    data = segmentation_data
+    (tmp_path / 'config.py').write_text(CONFIG.format(root=str(data.root), classes=data.classes, palette=data.palette))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def load_tool(name):
+    spec = importlib.util.spec_from_file_location(f'{name}_tool', REPO_ROOT / 'tools' / f'{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(name, *arguments, env=None) -> subprocess.CompletedProcess:
+    """Run a tool as a user does."""
+    paths = f'{REPO_ROOT}{os.pathsep}{os.environ.get("PYTHONPATH", "")}'
+    return subprocess.run([sys.executable, str(REPO_ROOT / 'tools' / f'{name}.py'), *map(str, arguments)],
+                          env={**os.environ, 'PYTHONPATH': paths, 'CUDA_VISIBLE_DEVICES': '', **(env or {})},
+                          capture_output=True, text=True, timeout=300)  # yapf: disable
+
+
+def fails(capsys, tool, *arguments) -> str:
+    """Run a tool in this process, and return the single line on stderr that it must end with."""
+    module = load_tool(tool)
+    try:
+        code = module.run_tool(getattr(module, tool), module.parse_args([str(argument) for argument in arguments]))
+    except SystemExit as error:
+        code = error.code
+    lines = [line for line in capsys.readouterr().err.splitlines() if ' error: ' in line]
+    assert code == 2
+    assert len(lines) == 1
+    return lines[0]
+
+
+def contents(folder) -> dict[str, str]:
+    return {str(path.relative_to(folder)): hashlib.sha1(path.read_bytes()).hexdigest()
+            for path in folder.rglob('*') if path.is_file()}  # yapf: disable
+
+
+def scalars(work_dir) -> list[dict]:
+    """All logged values of the newest run."""
+    path = max(Path(work_dir).glob('*/vis_data/scalars.json'))
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_train_resume_and_test(project, capsys):
+    first = run('train', 'config.py', '--work-dir', 'out')
+    assert first.returncode == 0, first.stderr
+    assert {'iter_2.pth', 'iter_4.pth', 'last_checkpoint', 'config.py'} <= {path.name for path in Path('out').iterdir()}
+    assert 'eta: ' in first.stdout + first.stderr
+
+    before = contents(project / 'out')
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'out')
+    assert "work_dir: 'out' holds checkpoints of an earlier run" in message
+    assert '--resume' in message and '--work-dir' in message
+    assert contents(project / 'out') == before
+
+    more = ('--cfg-options', 'train_cfg.max_iters=6', 'train_cfg.val_interval=6')
+    second = run('train', 'config.py', '--work-dir', 'out', '--resume', *more)
+    assert second.returncode == 0, second.stderr
+    assert [entry['step'] for entry in scalars('out') if 'loss' in entry] == [5, 6]
+    assert {name: value for name, value in contents(project / 'out').items() if name in before and '.pth' in name} == {
+        name: value for name, value in before.items() if '.pth' in name}  # yapf: disable
+
+    # The metric of the saved checkpoint is the one that was logged when it was made.
+    logged = [entry['mIoU'] for entry in scalars('out') if 'mIoU' in entry][-1]
+    tested = run('test', 'config.py', 'out/iter_6.pth', '--work-dir', 'eval', '--out', 'masks', '--show-dir', 'shown')
+    assert tested.returncode == 0, tested.stderr
+    written = json.loads(max(Path('eval').glob('*/*.json')).read_text())
+    assert written['mIoU'] == pytest.approx(logged, abs=1e-6)
+    assert {path.name for path in Path('masks').iterdir()} == {f'val_00{i}.png' for i in range(4)}
+    assert list(Path('shown').rglob('*.png'))
+
+    # A moved work dir still resumes, though `last_checkpoint` holds the old path.
+    Path('out').rename('moved')
+    third = run('train', 'config.py', '--work-dir', 'moved', '--resume', '--cfg-options', 'train_cfg.max_iters=7')
+    assert third.returncode == 0, third.stderr
+    assert [entry['step'] for entry in scalars('moved') if 'loss' in entry] == [7]
+
+
+@pytest.fixture
+def checkpoint(project):
+    """A checkpoint of the project's model, written as the Runner does."""
+    from mmengine.config import Config
+    from mmengine.registry import MODELS, DefaultScope, init_default_scope
+    init_default_scope('mmseg')
+    model = MODELS.build(Config.fromfile('config.py').model)
+    DefaultScope._instance_dict.clear()
+    path = project / 'weights.pth'
+    torch.save(dict(state_dict=model.state_dict(), optimizer=dict(), meta=dict(iter=2, epoch=0, cfg='')), path)
+    return path
+
+
+def test_test_time_augmentation(project, checkpoint):
+    tested = run('test', 'config.py', checkpoint, '--work-dir', 'eval', '--tta')
+    assert tested.returncode == 0, tested.stderr
+    assert 'mIoU' in json.loads(max(Path('eval').glob('*/*.json')).read_text())
+
+
+def test_resume_with_nothing_to_resume(project, capsys):
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume')
+    assert "--resume: nothing to resume from: no file last_checkpoint in the work dir 'new'" in message
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', 'absent.pth')
+    assert "--resume: no file 'absent.pth'" in message
+    assert not Path('new').exists()
+
+
+@pytest.mark.parametrize('where', ['start', 'middle'])
+def test_resume_from_a_damaged_checkpoint(project, checkpoint, capsys, where):
+    data = checkpoint.read_bytes()
+    checkpoint.write_bytes(b'' if where == 'start' else data[:len(data) // 2])
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', checkpoint)
+    assert f"--resume: '{checkpoint}' is not a readable checkpoint" in message
+    assert not Path('new').exists()
+
+
+def test_resume_from_plain_weights(project, checkpoint, capsys):
+    torch.save(dict(state_dict=torch.load(checkpoint)['state_dict']), checkpoint)
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', checkpoint)
+    assert 'has no optimizer and no meta' in message and 'load_from=' in message
+    assert not Path('new').exists()
+
+
+def test_resume_from_another_model(project, checkpoint, capsys):
+    text = Path('config.py').read_text().replace('palette = [', 'palette = [[1, 2, 3], ')
+    Path('config.py').write_text(text.replace('classes = [', "classes = ['more', "))
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', checkpoint)
+    assert '--resume: the checkpoint does not belong to the model' in message and 'conv_seg.weight has shape' in message
+    assert not Path('new').exists()
+
+
+def test_a_checkpoint_of_another_model_is_not_evaluated(project, checkpoint, capsys):
+    state = {name.replace('decode_head', 'head'): value for name, value in torch.load(checkpoint)['state_dict'].items()}
+    torch.save(dict(state_dict=state), 'other.pth')
+    message = fails(capsys, 'test', 'config.py', 'other.pth')
+    assert 'checkpoint: the checkpoint does not belong to the model' in message and 'decode_head' in message
+    assert "checkpoint: no file 'absent.pth'" in fails(capsys, 'test', 'config.py', 'absent.pth')
+
+
+@pytest.mark.parametrize('arguments, expected', [
+    (['--cfg-options', 'lr'], "--cfg-options: 'lr' is not of the form key=value"),
+    (['--cfg-options', 'max_iters=9'], "nothing reads a top-level key 'max_iters'; did you mean train_cfg.max_iters?"),
+    (['--cfg-options', 'train_confg.max_iters=9'], 'did you mean train_cfg.max_iters'),
+    (['--cfg-options', 'data_root=elsewhere'], 'set train_dataloader.dataset.data_root, val_dataloader.dataset.'),
+    (['--cfg-options', 'train_dataloader.dataset.data_root=elsewhere'], 'elsewhere'),
+    (['--auto-scale-lr'], '--auto-scale-lr: the config has no auto_scale_lr.base_batch_size'),
+    (['--cfg-options', 'model.backbone.depht=50'], 'depht'),
+    (['--cfg-options', 'model.type=EncoderDecodr'], 'EncoderDecodr'),
+    (['--launcher', 'ssh'], "invalid choice: 'ssh'"),
+])
+def test_wrong_arguments_end_in_one_line(project, capsys, arguments, expected):
+    assert expected in fails(capsys, 'train', 'config.py', '--work-dir', 'new', *arguments)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='is about a machine without a GPU')
+def test_amp_without_a_gpu(project, capsys):
+    assert '--amp: mixed precision needs a GPU' in fails(capsys, 'train', 'config.py', '--amp')
+
+
+def test_wrong_config_files_end_in_one_line(project, capsys):
+    assert "config: no file 'absent.py'" in fails(capsys, 'train', 'absent.py')
+    Path('broken.py').write_text('model = dict(')
+    assert 'broken.py' in fails(capsys, 'train', 'broken.py')
+    Path('empty.py').write_text('model = dict()')
+    assert 'train_dataloader' in fails(capsys, 'train', 'empty.py')
+    assert 'test_dataloader' in fails(capsys, 'test', 'empty.py', 'absent.pth')
+
+
+def test_an_error_of_the_program_shows_where_it_happened(project):
+    Path('faulty.py').write_text("""
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+@HOOKS.register_module()
+class FaultyHook(Hook):
+    def after_train_iter(self, runner, **kwargs):
+        raise ValueError('a fault')
+""")
+    more = "\ncustom_imports = dict(imports=['faulty'])\ncustom_hooks = [dict(type='FaultyHook')]\n"
+    Path('config.py').write_text(Path('config.py').read_text() + more)
+    result = run('train', 'config.py', env={'PYTHONPATH': f'{REPO_ROOT}{os.pathsep}{project}'})
+    assert result.returncode == 1
+    assert 'Traceback' in result.stderr and 'after_train_iter' in result.stderr
+
+
+def test_auto_scale_lr(project):
+    Path('config.py').write_text(Path('config.py').read_text() + '\nauto_scale_lr = dict(base_batch_size=8)\n')
+    result = run('train', 'config.py', '--auto-scale-lr', '--cfg-options', 'train_cfg.max_iters=1')
+    assert result.returncode == 0, result.stderr
+    assert [entry['lr'] for entry in scalars('work_dirs/config') if 'lr' in entry] == [pytest.approx(0.01 * 2 / 8)]
+
+
+@pytest.mark.dist
+def test_two_processes_on_a_cpu(project):
+    environment = {**os.environ, 'PYTHON': sys.executable, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1'}
+
+    def launch(*command):
+        command = ['bash', *map(str, command)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+    trained = launch(REPO_ROOT / 'tools' / 'dist_train.sh', 'config.py', 2, '--work-dir', 'a folder')
+    assert trained.returncode == 0, trained.stderr
+    assert 'Distributed training: True' in trained.stdout + trained.stderr
+    tested = launch(REPO_ROOT / 'tools' / 'dist_test.sh', 'config.py', 'a folder/iter_4.pth', 2, '--work-dir', 'eval')
+    assert tested.returncode == 0, tested.stderr
+    logged = [entry['mIoU'] for entry in scalars('a folder') if 'mIoU' in entry][-1]
+    assert json.loads(max(Path('eval').glob('*/*.json')).read_text())['mIoU'] == pytest.approx(logged, abs=1e-6)
+    refused = launch(REPO_ROOT / 'tools' / 'dist_train.sh', 'config.py', 2, '--work-dir', 'a folder')
+    assert refused.returncode != 0 and 'holds checkpoints of an earlier run' in refused.stderr
+
+
+@pytest.mark.parametrize('script, arguments', [('slurm_train', ['part', 'a job', 'my config.py', '--amp']),
+                                               ('slurm_test', ['part', 'a job', 'my config.py', 'my.pth', '--tta'])])
+def test_slurm_scripts_keep_their_arguments(tmp_path, script, arguments):
+    srun = tmp_path / 'srun'
+    srun.write_text('#!/usr/bin/env bash\nprintf "%s\\n" "$@"\n')
+    srun.chmod(0o755)
+    path = f'{tmp_path}{os.pathsep}{os.environ["PATH"]}'
+    environment = {**os.environ, 'PATH': path, 'GPUS': '2', 'SRUN_ARGS': '-x n1'}
+    result = subprocess.run(['bash', REPO_ROOT / 'tools' / f'{script}.sh', *arguments], env=environment,
+                            capture_output=True, text=True, timeout=60)  # yapf: disable
+    lines = result.stdout.splitlines()
+    assert {'--partition=part', '--job-name=a job', '--ntasks=2', '--gres=gpu:2', '-x', 'n1'} <= set(lines)
+    assert 'my config.py' in lines
+    assert lines[-2:] == ['slurm', arguments[-1]]
+
+
+@pytest.mark.parametrize('script', ['dist_train', 'dist_test', 'slurm_train', 'slurm_test'])
+def test_scripts_without_arguments_say_their_usage(script):
+    result = subprocess.run(['bash', REPO_ROOT / 'tools' / f'{script}.sh'], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2 and f'tools/{script}.sh' in result.stderr
