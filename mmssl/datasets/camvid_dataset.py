@@ -1,5 +1,7 @@
 """CamVid street scenes in the common 11 classes."""
 
+from typing import ClassVar
+
 from mmssl.registry import DATASETS
 
 from .split_seg_dataset import SplitSegDataset
@@ -13,7 +15,7 @@ class CamVidDataset(SplitSegDataset):
         kwargs: As for :class:`SplitSegDataset`.
     """
 
-    METAINFO = {
+    METAINFO: ClassVar[dict] = {
         'classes': ('sky', 'building', 'pole', 'road', 'pavement', 'tree', 'sign', 'fence', 'car', 'pedestrian',
                     'bicyclist'),
         'palette': [[128, 128, 128], [128, 0, 0], [192, 192, 128], [128, 64, 128], [60, 40, 222], [128, 128, 0],

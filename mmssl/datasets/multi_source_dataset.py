@@ -132,16 +132,15 @@ def _build_source(name: str, source: Any) -> Any:
 
 def _where(source: Any) -> str:
     """Folder and list of a data set or of its config, for messages."""
-    parts = []
-    for key in ('data_root', 'data_prefix', 'img_path', 'ann_file'):
-        value = source.get(key) if isinstance(source, Mapping) else getattr(source, key, None)
-        if value:
-            parts.append(f'{key}={value!r}')
-    return ', '.join(parts) or 'type ' + str(source.get('type') if isinstance(source, Mapping) else type(source).__name__)
+    def get(key: str) -> Any:
+        return source.get(key) if isinstance(source, Mapping) else getattr(source, key, None)
+
+    parts = [f'{key}={get(key)!r}' for key in ('data_root', 'data_prefix', 'img_path', 'ann_file') if get(key)]
+    return ', '.join(parts) or f'type {get("type") or type(source).__name__}'
 
 
 def _is_stated(value: Any) -> bool:
-    """Whether a value of the meta information says something: mmseg writes ``None`` and ``[]`` when there are no classes."""
+    """Whether a value of the meta information says something; without classes, mmseg writes ``None`` and ``[]``."""
     if value is None:
         return False
     return len(value) > 0 if hasattr(value, '__len__') else True
@@ -169,8 +168,9 @@ def _merge_metainfo(names: list[str], datasets: list[Any], ignore_keys: list[str
             elif key not in stated_by:
                 merged[key], stated_by[key] = value, name
             elif key not in ignore_keys and not _equal(merged[key], value):
-                raise ValueError(f'{KEY}.{stated_by[key]} and {KEY}.{name} disagree on metainfo `{key}`: {merged[key]!r} '
-                                 f'and {value!r}. Make them equal, or add {key!r} to train_dataloader.dataset.ignore_keys')
+                raise ValueError(f'{KEY}.{stated_by[key]} and {KEY}.{name} disagree on metainfo `{key}`: '
+                                 f'{merged[key]!r} and {value!r}. Make them equal, or add {key!r} to '
+                                 'train_dataloader.dataset.ignore_keys')
     return merged
 
 
@@ -250,6 +250,6 @@ def _check_overlap(names: list[str], datasets: list[Any]) -> None:
         if shared:
             examples = ', '.join(real[second][path] for path in shared[:3])
             raise ValueError(f'{KEY}: `{first}` ({len(real[first])} images) and `{second}` ({len(real[second])}) share '
-                             f'{len(shared)} image{"s" * (len(shared) != 1)}, e.g. {examples}. Take them out of one of the '
-                             f'two ({KEY}.{second}.exclude, if it is a mmssl.UnlabeledImageDataset), or set '
+                             f'{len(shared)} image{"s" * (len(shared) != 1)}, e.g. {examples}. Take them out of one of '
+                             f'the two ({KEY}.{second}.exclude, if it is a mmssl.UnlabeledImageDataset), or set '
                              'train_dataloader.dataset.allow_overlap=True if the protocol wants them in both')

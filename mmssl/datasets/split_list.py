@@ -175,7 +175,7 @@ def scan_folder(folder: str, suffixes: Sequence[str], recursive: bool = True) ->
 
 
 def scan_glob(pattern: str, suffixes: Sequence[str]) -> list[str]:
-    """Files that match a glob pattern (``**`` crosses folders) and end with one of ``suffixes``, sorted, none hidden."""
+    """Files that match a glob (``**`` crosses folders) and end with one of ``suffixes``, sorted, none hidden."""
     endings = tuple(suffix.lower() for suffix in suffixes)
     return sorted(path for path in glob.glob(pattern, recursive=True) if path.lower().endswith(endings))
 

@@ -99,7 +99,8 @@ class SplitSegDataset(BaseSegDataset):
             data_list.append(info)
         return data_list
 
-    def _label_path(self, image: str, label: str | None, seg_dir: str | None, root: str, index: FileIndex) -> str | None:
+    def _label_path(self, image: str, label: str | None, seg_dir: str | None, root: str,
+                    index: FileIndex) -> str | None:
         """Path of the label map of one image, existing or not; None if this data set has no labels."""
         if seg_dir is None:
             return None

@@ -32,8 +32,8 @@ class UnlabeledImageDataset(BaseDataset):
 
     - ``img_path='my_images'``: a folder;
     - ``img_path='clips/*/frame_*.png'``: a glob;
-    - ``ann_file='splits/unlabeled.txt'``: a list of ids or paths (see :func:`read_split_list` for the formats), looked up
-      in ``img_path`` (a folder) if given, then in ``data_root``. Label columns are ignored.
+    - ``ann_file='splits/unlabeled.txt'``: a list of ids or paths (see :func:`read_split_list` for the formats), looked
+      up in ``img_path`` (a folder) if given, then in ``data_root``. Label columns are ignored.
 
     The images of a folder or a glob come in sorted order, those of a list in its order.
 
@@ -47,8 +47,8 @@ class UnlabeledImageDataset(BaseDataset):
         recursive: Whether folders are searched in depth. Default: True.
         exclude: List file(s) or folder(s) whose images are left out, for example the labeled list when labeled and
             unlabeled images lie in one folder. Compared by path. Default: None.
-        seg_map_path: **For analysis only**: folder of the truth of these images, relative to ``data_root``. No loss sees
-            it, but diagnostics can score the pseudo labels; the pipeline must then load it (``LoadAnnotations``).
+        seg_map_path: **For analysis only**: folder of the truth of these images, relative to ``data_root``. No loss
+            sees it, but diagnostics can score the pseudo labels; the pipeline must then load it (``LoadAnnotations``).
             Default: None, no mask is looked for.
         seg_map_suffix: Suffix of the truth, in place of the image's. Default: ``'.png'``.
         reduce_zero_label: Of the truth, as in mmseg. Default: False.
@@ -90,7 +90,8 @@ class UnlabeledImageDataset(BaseDataset):
         """Find the images.
 
         Returns:
-            One dict for each image: ``img_path``, ``seg_fields`` and, for analysis, ``seg_map_path`` and how to read it.
+            One dict for each image: ``img_path``, ``seg_fields`` and, for analysis, ``seg_map_path`` and how to read
+            it.
         """
         index = FileIndex()
         found = self._listed(index) if self.ann_files else self._searched(index)
@@ -164,11 +165,11 @@ class UnlabeledImageDataset(BaseDataset):
                 items = [(path, strip_suffix(os.path.relpath(path, base), self.suffixes), None)
                          for path in scan_glob(place, self.suffixes)]
             else:
-                raise FileNotFoundError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} is neither a folder, a glob '
-                                        'nor a list (.txt) that exists')
+                raise FileNotFoundError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} is neither a folder, a '
+                                        'glob nor a list (.txt) that exists')
             if not items:
-                raise ValueError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} holds no image with any `suffix` of '
-                                 f'{self.suffixes}')
+                raise ValueError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} holds no image with any `suffix` '
+                                 f'of {self.suffixes}')
             # Two overlapping globs are no mistake: an image counts once.
             for item in items:
                 found.setdefault(os.path.normpath(item[0]), item)

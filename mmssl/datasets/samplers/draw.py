@@ -21,6 +21,7 @@ class Draw(int):
     seed: int
 
     def __new__(cls, index: int, source: int = 0, draw: int = 0, seed: int = 0) -> 'Draw':
+        """Make the integer ``index`` and attach the rest; the defaults are what copying an ``int`` needs."""
         self = super().__new__(cls, index)
         self.source, self.draw, self.seed = source, draw, seed
         return self

@@ -65,8 +65,8 @@ class MultiSourceSampler(Sampler):
     """Yields images of several sources in units of a fixed ratio.
 
     Each source is an endless stream of shuffled passes. A **unit** holds ``source_ratio[0]`` draws of source 0, then
-    ``source_ratio[1]`` of source 1, and so on: global unit ``j`` holds the draws ``[j * ratio, (j + 1) * ratio)`` of each
-    source, and rank ``r`` of ``W`` yields the units ``r, r + W, r + 2 W, ...``. So
+    ``source_ratio[1]`` of source 1, and so on: global unit ``j`` holds the draws ``[j * ratio, (j + 1) * ratio)`` of
+    each source, and rank ``r`` of ``W`` yields the units ``r, r + W, r + 2 W, ...``. So
 
     - every batch whose size is a multiple of ``sum(source_ratio)`` has exactly that ratio, on every rank, and the size
       is written once, in the data loader;
@@ -184,16 +184,17 @@ class MultiSourceSampler(Sampler):
         max_epochs = MessageHub.get_current_instance().get_info('max_epochs')
         if self.infinite:
             if max_epochs is not None and max_epochs > 1:
-                raise ValueError(f'train_dataloader.sampler: an infinite sampler never ends an epoch, but train_cfg asks '
-                                 f'for max_epochs={max_epochs}. Set train_dataloader.sampler.infinite=False, or train by '
-                                 'iterations (train_cfg.type="IterBasedTrainLoop")')
+                raise ValueError('train_dataloader.sampler: an infinite sampler never ends an epoch, but train_cfg '
+                                 f'asks for max_epochs={max_epochs}. Set train_dataloader.sampler.infinite=False, or train '
+                                 'by iterations (train_cfg.type="IterBasedTrainLoop")')
             return
         if epoch > 0 and max_epochs == 1 and not self._warned:
             self._warned = True
-            print_log('train_dataloader.sampler.infinite=False under an iteration-based loop: mmengine restarts the data '
-                      'loader, and sleeps 2 seconds, after each pass. Leave `infinite` at True',
-                      logger='current',
-                      level=logging.WARNING)
+            print_log(
+                'train_dataloader.sampler.infinite=False under an iteration-based loop: mmengine restarts the data '
+                'loader, and sleeps 2 seconds, after each pass. Leave `infinite` at True',
+                logger='current',
+                level=logging.WARNING)
         if epoch != self.epoch:
             self.epoch, self._start = epoch, 0
 

@@ -61,8 +61,8 @@ class MultiBranch(BaseTransform):
             results: What the common part of the pipeline made.
 
         Returns:
-            ``inputs`` and ``data_samples``, each a dict with all branches, ``None`` where this source has none. ``None``
-            if a branch pipeline rejects the sample, so that the data set draws another one.
+            ``inputs`` and ``data_samples``, each a dict with all branches, ``None`` where this source has none.
+            ``None`` if a branch pipeline rejects the sample, so that the data set draws another one.
 
         Raises:
             ValueError: A branch pipeline does not end in packing.
@@ -77,7 +77,8 @@ class MultiBranch(BaseTransform):
             if not isinstance(view, dict) or 'inputs' not in view or not view.keys() <= packed.keys():
                 keys = sorted(view) if isinstance(view, dict) else type(view).__name__
                 raise ValueError(f'mmssl.MultiBranch: the pipeline of `{name}` must end in a packing transform, which '
-                                 f'returns `inputs` and `data_samples` (PackSegInputs, PackInputs, ...); it returned {keys}')
+                                 'returns `inputs` and `data_samples` (PackSegInputs, PackInputs, ...); it returned '
+                                 f'{keys}')
             for key, value in view.items():
                 packed[key][name] = value
         return packed

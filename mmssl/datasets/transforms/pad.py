@@ -14,8 +14,8 @@ class Pad(MMCVPad):
     """mmcv's ``Pad`` for all ``seg_fields`` (the original pads ``gt_seg_map`` only), so that ``valid_mask`` follows.
 
     Args:
-        center: Whether the padding is split evenly on both sides, as in the CPS training code, an odd pixel going to the
-            right or bottom; needs ``padding_mode='constant'``. Default: False, all of it right and bottom.
+        center: Whether the padding is split evenly on both sides, as in the CPS training code, an odd pixel going to
+            the right or bottom; needs ``padding_mode='constant'``. Default: False, all of it right and bottom.
         kwargs: As for mmcv's ``Pad``: ``size`` (w, h), ``size_divisor``, ``pad_to_square``, ``pad_val``,
             ``padding_mode``.
     """

@@ -33,8 +33,8 @@ class TrackPadding(BaseTransform):
             KeyError: There is no image yet.
         """
         if 'img' not in results:
-            raise KeyError('mmssl.TrackPadding must come after the transform that loads the image (no `img` in results, '
-                           f'only {sorted(results)})')
+            raise KeyError('mmssl.TrackPadding must come after the transform that loads the image (there is no `img` '
+                           f'in results, only {sorted(results)})')
         results['valid_mask'] = np.ones(results['img'].shape[:2], np.uint8)
         # A new list: the data set may share one between samples.
         results['seg_fields'] = [*(key for key in results.get('seg_fields', []) if key != 'valid_mask'), 'valid_mask']

@@ -19,12 +19,12 @@ class MultiBranchDataPreprocessor(BaseDataPreprocessor):
     """Regroups a batch by branch and lets a stock preprocessor handle each branch.
 
     Training batches come from ``mmssl.MultiBranch``: for each branch a list with ``None`` where the image has no such
-    view. The ``None`` are dropped, the inner preprocessor normalizes and stacks the rest, and all branches are padded to
-    one size, right and bottom, with the inner preprocessor's values. ``valid_mask`` of the samples is extended by what
-    was padded. Batches without branches (validation, test, inference) go to the inner preprocessor untouched.
+    view. The ``None`` are dropped, the inner preprocessor normalizes and stacks the rest, and all branches are padded
+    to one size, right and bottom, with the inner preprocessor's values. ``valid_mask`` of the samples is extended by
+    what was padded. Batches without branches (validation, test, inference) go to the inner preprocessor untouched.
 
     Args:
-        data_preprocessor: The stock preprocessor, or its config (``SegDataPreProcessor``, ``ClsDataPreprocessor``, ...).
+        data_preprocessor: The stock preprocessor or its config (``SegDataPreProcessor``, ``ClsDataPreprocessor``, ...).
     """
 
     def __init__(self, data_preprocessor: dict | nn.Module) -> None:
@@ -32,8 +32,8 @@ class MultiBranchDataPreprocessor(BaseDataPreprocessor):
         if isinstance(data_preprocessor, Mapping):
             data_preprocessor = MMENGINE_MODELS.build(data_preprocessor)
         if not isinstance(data_preprocessor, BaseDataPreprocessor):
-            raise TypeError('model.data_preprocessor.data_preprocessor must be a data preprocessor or the config of one, '
-                            f'got {type(data_preprocessor).__name__}')
+            raise TypeError('model.data_preprocessor.data_preprocessor must be a data preprocessor or the config of '
+                            f'one, got {type(data_preprocessor).__name__}')
         self.data_preprocessor = data_preprocessor
         self._composition: dict[str, int] | None = None
 
@@ -73,8 +73,9 @@ class MultiBranchDataPreprocessor(BaseDataPreprocessor):
         inputs = data.get('inputs') if isinstance(data, Mapping) else None
         if not isinstance(inputs, Mapping):
             if training:
-                raise ValueError('model.data_preprocessor (mmssl.MultiBranchDataPreprocessor): the training batch has no '
-                                 'branches; the pipelines of train_dataloader.dataset must end in `mmssl.MultiBranch`')
+                raise ValueError('model.data_preprocessor (mmssl.MultiBranchDataPreprocessor): the training batch has '
+                                 'no branches; the pipelines of train_dataloader.dataset must end in '
+                                 '`mmssl.MultiBranch`')
             return self.data_preprocessor(data, training)
 
         grouped = {branch: _present(branch, items, data.get('data_samples')) for branch, items in inputs.items()}
