@@ -82,13 +82,13 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
         use_amp(cfg)
     if args.auto_scale_lr:
         use_auto_scale_lr(cfg)
-    prepare_devices(cfg)
     settle_resume(cfg, args.resume)
     world_size = int(os.environ.get('SLURM_NTASKS' if cfg.launcher == 'slurm' else 'WORLD_SIZE', 1))
     report = quick_check(cfg, world_size=world_size)
     if int(os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0))) == 0:
         for warning in report.warnings:
             print(f'warning: {warning}', file=sys.stderr)
+    prepare_devices(cfg)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     runner.register_hook(SetupIsOver(setup_is_over))
     runner.train()

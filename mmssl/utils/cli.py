@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config, ConfigDict, DictAction
+from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.hooks import Hook
 from mmengine.registry import MODELS, DefaultScope, init_default_scope
@@ -159,8 +159,11 @@ def _leaves(node: Any, prefix: str = '') -> Iterator[tuple[str, Any]]:
 def prepare_devices(cfg: Config) -> None:
     """Make a distributed run work without an accelerator: gloo, and no ``device_ids`` for DDP.
 
+    Joins the other processes in that case, since mmengine would call ``torch.cuda.set_device`` first; its Runner uses
+    the process group that it finds. Call this last, when every process has passed its checks.
+
     Raises:
-        ValueError: If there are more processes on this machine than GPUs.
+        ValueError: If there are more processes on this machine than GPUs, or slurm or MPI started them without GPUs.
     """
     if cfg.launcher == 'none':
         return
@@ -177,9 +180,11 @@ def prepare_devices(cfg: Config) -> None:
             device_ids=None,
             broadcast_buffers=False,
             find_unused_parameters=cfg.get('find_unused_parameters', False))
-    cfg.setdefault('env_cfg', ConfigDict())
-    cfg.env_cfg.setdefault('dist_cfg', ConfigDict())
-    cfg.env_cfg.dist_cfg.backend = 'gloo'
+    if cfg.launcher != 'pytorch':
+        raise ValueError(f'--launcher {cfg.launcher}: no GPU is visible; several processes on CPUs need '
+                         '--launcher pytorch (tools/dist_train.sh)')
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group('gloo')
 
 
 def read_checkpoint(path: str, key: str) -> dict[str, Any]:
