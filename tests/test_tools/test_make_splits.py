@@ -290,3 +290,17 @@ def test_runs_as_a_script_whatever_the_hash_seed(repo_root: Path, tmp_path: Path
             env={'PYTHONHASHSEED': hash_seed, 'PATH': ''},
         )
     assert (tmp_path / '1/labeled_1-8.txt').read_bytes() == (tmp_path / '2/labeled_1-8.txt').read_bytes()
+
+
+def test_reading_agrees_with_the_data_sets(tool: ModuleType, tmp_path: Path) -> None:
+    from mmssl.datasets.split_list import read_split_list
+
+    lines = ['a b', 'img/c d.jpg', 'img/e f.JPG ann/e f.png', 'img/g.png\tann/g h.png', '2007_000032']
+    source = tmp_path / 'list.txt'
+    source.write_text('\n'.join(lines))
+    assert [(s.image, s.label) for s in tool.read_list(source)] == [
+        (entry.image, entry.label) for entry in read_split_list(source)
+    ]
+    assert tool.main(['--source', str(source), '--out', str(tmp_path), '--counts', '2']) == 0
+    read = [e.image for name in ('labeled_2', 'unlabeled_2') for e in read_split_list(tmp_path / f'{name}.txt')]
+    assert sorted(read) == sorted(s.image for s in tool.read_list(source))

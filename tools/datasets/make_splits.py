@@ -24,7 +24,7 @@ from typing import NamedTuple
 # Raised when the same arguments would give other lists; it is in the header instead of the version of mmssl, so that a
 # release does not change files that it does not change.
 FORMAT_VERSION = 1
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.ppm', '.pgm')
 NAMING = {
     'train_aug': ('train_aug_labeled_{name}.txt', 'train_aug_unlabeled_{name}.txt'),
     'pseudoseg': ('pseudoseg_labeled_{name}.txt', 'pseudoseg_unlabeled_{name}.txt'),
@@ -44,10 +44,16 @@ class Sample(NamedTuple):
 
 
 def parse_line(line: str) -> Sample:
-    """Split one line of a list into its image and, where it has two columns, its label."""
-    columns = line.split('\t') if '\t' in line else line.split()
-    if len(columns) == 2:
-        return Sample(line, columns[0].strip(), columns[1].strip())
+    """Split one line of a list into its image and, where it has two columns, its label.
+
+    A space separates only behind an image suffix, as when mmssl reads a list, so ids may hold spaces.
+    """
+    if '\t' in line:
+        image, _, label = line.partition('\t')
+        return Sample(line, image.strip(), label.strip() or None)
+    for place, character in enumerate(line):
+        if character == ' ' and line[:place].lower().endswith(IMAGE_SUFFIXES):
+            return Sample(line, line[:place], line[place:].strip())
     return Sample(line, line, None)
 
 
@@ -57,7 +63,7 @@ def read_list(path: Path) -> list[Sample]:
     Raises:
         ValueError: If it is empty or names an image twice.
     """
-    lines = [line.strip() for line in path.read_text(encoding='utf-8').splitlines()]
+    lines = [line.strip() for line in path.read_text(encoding='utf-8-sig').splitlines()]
     samples = [parse_line(line) for line in lines if line and not line.startswith('#')]
     if not samples:
         raise ValueError(f'{path} names no sample')

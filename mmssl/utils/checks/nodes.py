@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mmengine.config import Config
+
 Node = Mapping[str, Any]
 
 
@@ -20,7 +22,8 @@ def is_sequence(value: Any) -> bool:
 def get(node: Any, path: str, default: Any = None) -> Any:
     """The value at a dotted path, or `default` where the path ends early."""
     for name in path.split('.'):
-        if not isinstance(node, Mapping) or node.get(name) is None:
+        # A Config is no Mapping, but reads like one.
+        if not isinstance(node, (Mapping, Config)) or node.get(name) is None:
             return default
         node = node[name]
     return node

@@ -8,7 +8,7 @@ from mmengine.registry import MODELS
 
 from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence, type_name, walk
 from .report import Report, SourceSummary
-from .sources import Source, config_scope
+from .sources import Source, config_scope, find_class
 
 REQUIRED_BRANCHES = ('sup', 'unsup_weak')
 
@@ -147,12 +147,9 @@ def check_loop(cfg: Any, report: Report) -> None:
 
 def model_class(cfg: Any) -> type | None:
     """The class of `model.type`, or None if it cannot be found (building the model will say why)."""
-    kind = get(cfg, 'model.type')
-    if not isinstance(kind, str):
-        return kind
     with config_scope(cfg):
         try:
-            return MODELS.get(kind)
+            return find_class(MODELS, get(cfg, 'model.type'))
         except Exception:
             return None
 

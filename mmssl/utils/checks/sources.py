@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import inspect
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmengine.registry import DATASETS, DefaultScope
+from mmengine.dataset import BaseDataset
+from mmengine.registry import DATASETS, DefaultScope, Registry
 
 from .nodes import branches_of, get, is_sequence, type_name, walk
 from .report import Report
@@ -101,6 +103,15 @@ def config_scope(cfg: Any) -> Iterator[None]:
         yield
 
 
+def find_class(registry: Registry, kind: Any) -> Any:
+    """What `type` stands for in the present scope; None if it is not found."""
+    if not isinstance(kind, str):
+        return kind
+    # `Registry.get` itself does not look at the default scope.
+    with registry.switch_scope_and_registry(None) as present:
+        return present.get(kind)
+
+
 def source_nodes(loader: Any, loader_key: str) -> list[tuple[str, str, Any]]:
     """Name, config key and node of each source of a data loader."""
     dataset = get(loader, 'dataset')
@@ -158,7 +169,7 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
     if 'pipeline' in config:
         config['pipeline'] = []
     try:
-        dataset = DATASETS.build(config)
+        dataset = _build_dataset(config)
         length = len(dataset)
     except Exception as error:
         kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
@@ -167,6 +178,20 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
         return 0
     source.leaves.append(Leaf(key, node, dataset, pipeline_key, transforms))
     return length
+
+
+def _build_dataset(config: dict[str, Any]) -> Any:
+    """Build a data set; one of mmengine's kind without serializing its list, which costs a garbage collection."""
+    kind = find_class(DATASETS, config.get('type'))
+    if not (isinstance(kind, type) and issubclass(kind, BaseDataset)) or config.get('lazy_init'):
+        return DATASETS.build(config)
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    if not any(p.name == 'lazy_init' or p.kind is p.VAR_KEYWORD for p in parameters):
+        return DATASETS.build(config)
+    dataset = DATASETS.build({**config, 'lazy_init': True})
+    dataset.serialize_data = False
+    dataset.full_init()
+    return dataset
 
 
 def _paths_exist(node: Mapping[str, Any], key: str, report: Report) -> bool:
