@@ -1,1 +1,3 @@
-"""Filled by its modules."""
+"""Hooks (and later optimizer wrappers) of mmssl."""
+
+from . import hooks  # noqa: F401

@@ -1,1 +1,6 @@
-"""Filled by its modules."""
+"""Hooks that watch semi-supervised training."""
+
+from .fpl_diagnostics_hook import FPLDiagnosticsHook
+from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
+
+__all__ = ['FPLDiagnosticsHook', 'PseudoLabelVisualizationHook']

@@ -2,7 +2,7 @@
 _base_ = [
     '../../_base_/models/cps_resnet18_w16.py',
     '../../_base_/datasets/camvid_semi.py',
-    '../../_base_/schedules/cpu_1500.py',
+    '../../_base_/schedules/cpu_1k.py',
     '../../_base_/default_runtime.py',
 ]
 model = dict(semi_train_cfg=dict(unsup_weight=1.5, unsup_on='all'))

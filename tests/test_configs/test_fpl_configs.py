@@ -1,0 +1,164 @@
+"""Every shipped segmentation config parses, builds and takes one training step in each method."""
+
+import importlib.util
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('mmseg')
+import torch  # noqa: E402
+from mmengine.config import Config  # noqa: E402
+from mmengine.model import revert_sync_batchnorm  # noqa: E402
+from mmengine.optim import build_optim_wrapper  # noqa: E402
+from mmengine.registry import DATASETS, TRANSFORMS, init_default_scope  # noqa: E402
+from mmengine.structures import PixelData  # noqa: E402
+from mmseg.registry import MODELS  # noqa: E402
+from mmseg.structures import SegDataSample  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / 'configs' / 'fpl').rglob('*.py'))
+# One network of each kind is enough to build; the splits differ in their lists alone.
+BUILT = [
+    name for name in CONFIGS
+    if 'camvid' in name or ('-r50_' in name and ('-1over8-' in name or '-low92-' in name)) or '-r101_4xb2' in name and '1over8' in name
+]  # fmt: skip
+
+
+@pytest.fixture(scope='module', params=CONFIGS)
+def config(request: pytest.FixtureRequest) -> Iterator[Config]:
+    yield Config.fromfile(str(ROOT / request.param))
+
+
+def nodes(value: Any) -> Iterator[dict]:
+    if isinstance(value, dict):
+        yield value
+        for child in value.values():
+            yield from nodes(child)
+    elif isinstance(value, (list, tuple)):
+        for child in value:
+            yield from nodes(child)
+
+
+def test_config_is_consistent(config: Config) -> None:
+    assert config.default_scope == 'mmseg'
+    assert config.train_cfg.max_iters == config.param_scheduler[0].end
+    semi = config.model.type == 'mmssl.CrossPseudoSupervision'
+    segmentor = config.model.segmentor if semi else config.model
+    loader = config.train_dataloader
+    gpus = 1 if 'camvid' in config.filename else 4
+    assert config.auto_scale_lr == dict(enable=False, base_batch_size=gpus * loader.batch_size)
+    assert f'_{gpus}xb{loader.batch_size}-' in Path(config.filename).name
+    assert tuple(segmentor.data_preprocessor.size) == tuple(config.crop_size)
+    assert f'{"x".join(map(str, config.crop_size))}' in Path(config.filename).name or 'camvid' in config.filename
+    # A piece of another scope than the default one always carries its prefix; only ours are used.
+    for node in nodes(config.to_dict()):
+        kind = node.get('type')
+        if isinstance(kind, str) and '.' in kind:
+            assert kind.startswith('mmssl.'), kind
+    if semi:
+        ratio = loader.sampler.source_ratio
+        assert loader.batch_size % sum(ratio) == 0
+        mixed = config.model.semi_train_cfg.get('mix') is not None
+        assert ratio == ([1, 2] if mixed or gpus == 1 else [1, 1])
+        assert config.model.semi_train_cfg.unsup_on == ('unlabeled' if mixed else 'all')
+        assert ('cutmix' in Path(config.filename).name) == mixed
+        fpl = Path(config.filename).name.startswith('fpl-')
+        assert (config.model.semi_train_cfg.get('unsup_loss', {}).get('type') == 'mmssl.FPLLoss') == fpl
+        lists = [source.ann_file for source in loader.dataset.sources.values()]
+        assert lists[0].replace('labeled', 'unlabeled') == lists[1]
+
+
+# Published: METHOD of CPS and FPL. A change of a value here is a decision.
+PUBLISHED = {
+    'voc': dict(lr=0.01, crop=(512, 512), classes=21, cps=1.5, cutmix=1.0, stride=(342, 342)),
+    'cityscapes': dict(lr=0.02, crop=(800, 800), classes=19, cps=6.0, cutmix=5.0, stride=(534, 534)),
+}
+ITERATIONS = {
+    'voc12aug-1over16': 39680, 'voc12aug-1over8': 39338, 'voc12aug-1over4': 39680, 'voc12aug-1over2': 39660,
+    'cityscapes-1over16': 44544, 'cityscapes-1over8': 44525, 'cityscapes-1over4': 44480, 'cityscapes-1over2': 44400,
+}  # fmt: skip
+
+
+def test_config_has_the_published_settings(config: Config) -> None:
+    folder = Path(config.filename).parent.name
+    if folder == 'camvid':
+        pytest.skip('CPU size: nothing is published')
+    expected, name = PUBLISHED[folder], Path(config.filename).name
+    segmentor = config.model.get('segmentor', config.model)
+    optimizer = config.optim_wrapper.optimizer
+    assert (optimizer.type, optimizer.lr, optimizer.momentum, optimizer.weight_decay) == ('SGD', expected['lr'], 0.9, 1e-4)
+    assert config.optim_wrapper.paramwise_cfg == dict(norm_decay_mult=0.0, bias_decay_mult=0.0)
+    assert config.param_scheduler[0].power == 0.9
+    assert tuple(config.crop_size) == expected['crop'] and tuple(segmentor.test_cfg.stride) == expected['stride']
+    assert segmentor.decode_head.num_classes == expected['classes']
+    assert segmentor.backbone.depth == (101 if '-r101_' in name else 50)
+    for cell, iterations in ITERATIONS.items():
+        if cell in name:
+            assert config.train_cfg.max_iters == iterations
+    if 'supervised' not in name:
+        weight = 0.1 if '-low' in name else expected['cutmix' if 'cutmix' in name else 'cps']
+        assert config.model.semi_train_cfg.unsup_weight == weight
+    if folder == 'cityscapes':
+        assert segmentor.decode_head.sampler == dict(type='OHEMPixelSampler', thresh=0.7, min_kept=50000)
+
+
+def test_generated_configs_are_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location('write_fpl_configs', ROOT / 'tools' / 'dev' / 'write_fpl_configs.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main(['--check']) == 0
+
+
+@pytest.mark.parametrize('name', BUILT)
+def test_one_training_step(name: str) -> None:
+    torch.manual_seed(0)
+    init_default_scope('mmseg')
+    config = Config.fromfile(str(ROOT / name))
+    model_cfg = deepcopy(config.model)
+    segmentor = model_cfg.get('segmentor', model_cfg)
+    segmentor.pretrained = None
+    size = (64, 64)
+    for node in nodes(model_cfg):
+        if node.get('type') == 'SegDataPreProcessor':
+            node['size'] = size
+    model = revert_sync_batchnorm(MODELS.build(model_cfg)).train()
+    optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
+    classes = segmentor.decode_head.num_classes
+
+    def sample(labeled: bool) -> SegDataSample:
+        item = SegDataSample(metainfo=dict(img_shape=size, ori_shape=size))
+        if labeled:
+            item.gt_sem_seg = PixelData(data=torch.randint(0, classes, (1, *size)))
+        return item
+
+    def image() -> torch.Tensor:
+        return torch.randint(0, 256, (3, *size), dtype=torch.uint8)
+
+    if 'segmentor' in model_cfg:
+        branches = dict(sup=config.train_dataloader.sampler.source_ratio[0] * 2)
+        branches['unsup_weak'] = config.train_dataloader.sampler.source_ratio[1] * 2
+        data = dict(
+            inputs={branch: [image() for _ in range(count)] for branch, count in branches.items()},
+            data_samples={
+                branch: [sample(branch == 'sup') for _ in range(count)] for branch, count in branches.items()
+            },
+        )
+    else:
+        data = dict(inputs=[image() for _ in range(2)], data_samples=[sample(True) for _ in range(2)])
+    before = {key: value.clone() for key, value in model.named_parameters()}
+    log = model.train_step(data, optim_wrapper)
+    assert all(torch.isfinite(value).all() for value in log.values())
+    assert all(not torch.equal(before[key], value) for key, value in model.named_parameters() if value.dim() > 1)
+
+
+@pytest.mark.parametrize('name', ['camvid_semi', 'voc2012_semi', 'cityscapes_semi'])
+def test_pipelines_build(name: str) -> None:
+    init_default_scope('mmseg')
+    config = Config.fromfile(str(ROOT / 'configs' / '_base_' / 'datasets' / f'{name}.py'))
+    for source in config.train_dataloader.dataset.sources.values():
+        for transform in source.pipeline:
+            TRANSFORMS.build(transform)
+        assert DATASETS.get(source.type) is not None

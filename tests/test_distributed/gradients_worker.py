@@ -1,0 +1,95 @@
+"""Started by torchrun: saves the gradients of one step of several models, with the whole batch spread over the ranks."""
+
+import sys
+
+import torch
+from mmengine.dist import get_dist_info, init_dist
+from mmengine.registry import init_default_scope
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch.nn.parallel import DistributedDataParallel
+
+UNITS, RATIO, SIZE = 4, (1, 2), (32, 32)
+
+
+def segmentor() -> dict:
+    # GroupNorm, since BatchNorm on CPU cannot be synchronized.
+    norm_cfg = dict(type='GN', num_groups=2)
+    head = dict(type='FCNHead', num_convs=1, channels=4, num_classes=4, norm_cfg=norm_cfg, dropout_ratio=0.0)
+    return dict(
+        type='EncoderDecoder',
+        backbone=dict(
+            type='ResNetV1c', depth=18, stem_channels=4, base_channels=4, strides=(1, 2, 1, 1), norm_cfg=norm_cfg
+        ),
+        decode_head=dict(head, in_channels=32, in_index=3, loss_decode=dict(type='CrossEntropyLoss')),
+        auxiliary_head=dict(
+            head, in_channels=16, in_index=2, loss_decode=dict(type='CrossEntropyLoss', loss_weight=0.4)
+        ),
+        train_cfg=dict(),
+        test_cfg=dict(mode='whole'),
+    )
+
+
+def cps(**options: object) -> dict:
+    return dict(type='mmssl.CrossPseudoSupervision', segmentor=segmentor(), semi_train_cfg=options)
+
+
+RELEASED_FPL = dict(type='mmssl.FPLLoss', max_k=3, weight_bound='top_k_plus_1', balance='ce_value')
+CUTMIX = dict(type='mmssl.CutMix', seed=7)
+CASES = {
+    'supervised': segmentor(),
+    'cps': cps(unsup_weight=1.5),
+    'cps_cutmix_fpl': cps(unsup_loss=dict(type='mmssl.FPLLoss'), mix=CUTMIX),
+    'cps_cutmix_released_fpl': cps(unsup_loss=RELEASED_FPL, mix=CUTMIX),
+    'cps_fpl_without_padding': cps(unsup_loss=dict(type='mmssl.FPLLoss'), ignore_padding=True, unsup_on='all'),
+    'cps_threshold': cps(unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.4), mix=CUTMIX),
+}
+
+
+def unit(index: int) -> tuple[dict, dict]:
+    """One labeled and two unlabeled images, as unit ``index`` of the sampler's global stream."""
+    generator = torch.Generator().manual_seed(index)
+    inputs, samples = {}, {}
+    for branch, count in zip(('sup', 'unsup_weak'), RATIO, strict=True):
+        inputs[branch] = torch.randn(count, 3, *SIZE, generator=generator)
+        samples[branch] = []
+        for _ in range(count):
+            # The padding differs between images, and so the number of valid pixels between ranks.
+            sample = SegDataSample(metainfo=dict(img_shape=SIZE, padding_size=(0, 4 * index, 0, 0)))
+            if branch == 'sup':
+                sample.gt_sem_seg = PixelData(data=torch.randint(0, 4, (1, *SIZE), generator=generator))
+            samples[branch].append(sample)
+    return inputs, samples
+
+
+def main(out: str) -> None:
+    init_dist('pytorch', backend='gloo')
+    rank, world_size = get_dist_info()
+    torch.set_num_threads(1)
+    init_default_scope('mmseg')
+    mine = [unit(index) for index in range(rank, UNITS, world_size)]
+    inputs = {name: torch.cat([part[0][name] for part in mine]) for name in ('sup', 'unsup_weak')}
+    samples = {name: sum((part[1][name] for part in mine), []) for name in ('sup', 'unsup_weak')}
+    saved = {}
+    for name, config in CASES.items():
+        torch.manual_seed(0)
+        model = MODELS.build(config)
+        # Sharper logits, so that labels, K and thresholds differ between pixels.
+        for head in (module for key, module in model.named_modules() if key.endswith('conv_seg')):
+            torch.nn.init.normal_(head.weight, std=2.0)
+        wrapped = DistributedDataParallel(model, find_unused_parameters=False)
+        batch = (inputs['sup'], samples['sup']) if name == 'supervised' else (inputs, samples)
+        for step in range(2):
+            model.zero_grad()
+            loss, _ = model.parse_losses(wrapped(*batch, mode='loss'))
+            loss.backward()
+            saved[f'{name}.{step}'] = {key: p.grad.clone() for key, p in model.named_parameters()}
+    if rank == 0:
+        torch.save(saved, out)
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == '__main__':
+    main(sys.argv[1])
