@@ -56,7 +56,7 @@ class CutMix(nn.Module):
             batch: Images, shape (B, *, H, W), B even.
 
         Returns:
-            Masks in {0, 1}, dtype of ``batch``, shape (B / 2, 1, H, W); 1 where the second image of the pair shows.
+            Bool, shape (B / 2, 1, H, W); True where the second image of the pair shows.
 
         Raises:
             ValueError: If B is odd or zero.
@@ -81,7 +81,7 @@ class CutMix(nn.Module):
             area_range=self.area_range,
         )
         self.step += 1
-        return masks.to(batch)
+        return masks.to(batch.device)
 
     def forward(self, batch: Tensor, masks: Tensor) -> Tensor:
         """Mix one tensor of the batch (images, logits or label maps) with masks from :meth:`sample`.
