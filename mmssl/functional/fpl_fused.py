@@ -1,0 +1,436 @@
+"""The FPL loss in one pass over the pixels: same numbers as ``fpl.py``, at about the price of cross entropy.
+
+Four ideas carry it:
+
+1. Loss, weight, statistics and the gradient (Eq. 8, closed form) are computed together, block of pixels by block of
+   pixels, in buffers that stay in the processor's cache. Only the gradient is kept, so the peak is one tensor of the
+   size of the logits; backward only scales it.
+2. Classes are ranked by a sorting network: a fixed list of max/min pairs, each done for all pixels of a block at once.
+   A general sort of (N, C, H, W) along C is an order of magnitude slower.
+3. Where the most probable class alone reaches T, K is 1 and two maxima say all: those pixels, most of them with a
+   trained teacher, skip the network (CPU only; on a GPU the extra synchronization would cost more).
+4. Y enters as a threshold on the teacher's logits, and masks are floats: no gather, no index, no infinity.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .fpl import (accurate_log1p, check_pixel_inputs, compute_dtype, fuzzy_positive_weight, k_from_n,
+                  mean_denominator)
+
+# Pixels in a block. Operations on single rows of a block stay below PyTorch's threshold (2^15 elements) for waking the
+# other threads, which costs more than it gives on rows this short; whole blocks are above it.
+CPU_BLOCK = 1 << 15
+# On a GPU every operation is a kernel launch, so blocks are as large as the memory of two tensors of logits allows.
+GPU_BLOCK = 1 << 19
+# A loss beyond this is cut, so that the mean over any number of pixels is finite for every finite logit.
+MAX_PIXEL_LOSS = 1e30
+
+
+class FPLOptions(NamedTuple):
+    """Hyper-parameters of the FPL loss, as documented at :func:`fpl_loss`."""
+
+    cum_prob: float = 0.9
+    max_k: int | None = None
+    k_rule: str = 'n-1'
+    k_ratio: float = 0.5
+    weight_mode: str = 'concave'
+    weight_scale: float = 50.
+    weight_bound: str = 'positive_mean'
+
+
+class FPLResult(NamedTuple):
+    """What :func:`fpl_loss` returns.
+
+    Attributes:
+        loss: The reduced loss, a scalar; (N, *) for ``reduction='none'``.
+        k: K of each pixel, int32, (N, *).
+        weight: Adaptive weight of each pixel, (N, *), in [0, 1].
+        balance: Detached scalar that the loss was multiplied with; 1 without balancing.
+    """
+
+    loss: Tensor
+    k: Tensor
+    weight: Tensor
+    balance: Tensor
+
+
+class Ranked(NamedTuple):
+    """Assignment of the pixels of a block, rows of length n: logit of the K-th class, K, P(Y), p of the K+1-th."""
+
+    last_positive: Tensor
+    k: Tensor
+    positive_prob: Tensor
+    negative_prob: Tensor
+
+
+@lru_cache(maxsize=64)
+def sorting_network(size: int, top: int) -> tuple[tuple[int, int], ...]:
+    """Comparators that bring the ``top`` largest of ``size`` values to the front, in descending order.
+
+    Batcher's merge exchange (Knuth, TAOCP vol. 3, 5.2.2, algorithm M), less the comparators that no wanted output
+    depends on.
+
+    Args:
+        size: Number of values.
+        top: How many of the outputs are wanted.
+
+    Returns:
+        Pairs (i, j), i < j: put the larger value at i and the smaller at j. What is left behind the first ``top``
+        outputs is a permutation of the other values.
+    """
+    comparators: list[tuple[int, int]] = []
+    highest = 1 << max((size - 1).bit_length() - 1, 0)
+    p = highest if size > 1 else 0
+    while p > 0:
+        q, r, d = highest, 0, p
+        while True:
+            comparators += [(i, i + d) for i in range(size - d) if i & p == r]
+            if q == p:
+                break
+            d, q, r = q - p, q >> 1, p
+        p >>= 1
+    wanted, kept = set(range(top)), []
+    for i, j in reversed(comparators):
+        if i in wanted or j in wanted:
+            wanted |= {i, j}
+            kept.append((i, j))
+    return tuple(reversed(kept))
+
+
+class Workspace:
+    """Buffers of one block and the sorting network of one call."""
+
+    def __init__(self, num_classes: int, block: int, like: Tensor, options: FPLOptions) -> None:
+        self.options = options
+        self.num_classes = num_classes
+        self.on_cpu = like.device.type == 'cpu'
+        table = k_from_n(num_classes, options.max_k, options.k_rule, options.k_ratio)
+        self.max_k = max(table)
+        # n matters up to the first value that gives the largest K, and K + 1 ranks are read.
+        self.num_sums = next(i for i, k in enumerate(table) if k == self.max_k)
+        self.num_sums = max(self.num_sums, 1)
+        self.network = sorting_network(num_classes, max(self.num_sums, self.max_k) + 1)
+        self.k_table = torch.tensor(table, device=like.device)
+        self.buffers = [like.new_empty(num_classes + 1, block) for _ in range(4)]
+        # From a teacher that is unsure of most pixels of a block, the shortcut for sure pixels is not tried again.
+        # It also needs the first class to be the only one of its probability, hence more than one half.
+        self.try_shortcut = self.on_cpu and options.cum_prob > 0.5
+
+    def rows(self, index: int, width: int, extra: int = 0) -> Tensor:
+        """The first ``width`` columns of a buffer, with one row per class (and ``extra`` rows)."""
+        return self.buffers[index][:self.num_classes + extra, :width]
+
+
+def rank_all(target: Tensor, work: Workspace) -> Ranked:
+    """Alg. 1 for columns ``target`` (C, n), by sorting each column."""
+    num_classes, width = target.shape
+    ranked = work.rows(0, width, extra=1)
+    ranked[:num_classes].copy_(target)
+    # A comparator writes its maximum to the spare row, and the row that it frees is the next spare: nothing is copied.
+    slots = list(range(num_classes + 1))
+    rows = list(ranked.unbind(0))
+    for i, j in work.network:
+        a, b, spare = rows[slots[i]], rows[slots[j]], rows[slots[-1]]
+        torch.maximum(a, b, out=spare)
+        torch.minimum(a, b, out=b)
+        slots[i], slots[-1] = slots[-1], slots[i]
+    rows[slots[-1]].copy_(rows[slots[0]])  # the spare row must hold no infinity for the next line
+    exps = torch.sub(ranked, rows[slots[0]], out=work.rows(1, width, extra=1)).exp_()
+    exp_rows = exps.unbind(0)
+
+    cumulative = work.rows(2, width)
+    cumulative[0].copy_(exp_rows[slots[0]])
+    for rank in range(1, num_classes):
+        torch.add(cumulative[rank - 1], exp_rows[slots[rank]], out=cumulative[rank])
+    total = cumulative[num_classes - 1].clone()
+    reached = total * work.options.cum_prob
+    n_minus_1 = reached.new_zeros(width)
+    below = torch.empty_like(reached)
+    for rank in range(work.num_sums):
+        n_minus_1 += torch.lt(cumulative[rank], reached, out=below)
+    k = work.k_table.index_select(0, n_minus_1.long())
+
+    slot_of_rank = torch.tensor(slots, device=target.device)
+    last_slot = slot_of_rank.index_select(0, k - 1).unsqueeze(0)
+    next_slot = slot_of_rank.index_select(0, k).unsqueeze(0)
+    return Ranked(
+        ranked.gather(0, last_slot).squeeze(0), k.to(target.dtype),
+        cumulative.gather(0, (k - 1).unsqueeze(0)).squeeze(0) / total,
+        exps.gather(0, next_slot).squeeze(0) / total)
+
+
+def rank_columns(target: Tensor, work: Workspace) -> tuple[Ranked, Tensor | None]:
+    """Alg. 1 for columns ``target`` (C, n), with the shortcut for pixels whose first class alone reaches T.
+
+    Returns:
+        The assignment, and the indices of the columns that the shortcut did not serve (None: it was not tried).
+    """
+    if not work.try_shortcut:
+        return rank_all(target, work), None
+    width = target.shape[1]
+    first = target.amax(dim=0)
+    exps = torch.sub(target, first, out=work.rows(1, width)).exp_()
+    total = exps.sum(dim=0)
+    unsure = torch.nonzero(total * work.options.cum_prob > 1).squeeze(1)
+    if unsure.numel() > width // 2:
+        work.try_shortcut = False
+        return rank_all(target, work), None
+    second = torch.lt(exps, 1, out=work.rows(2, width)).mul_(exps).amax(dim=0)
+    sure = Ranked(first, torch.ones_like(first), total.reciprocal(), second / total)
+    if unsure.numel():
+        for row, values in zip(sure, rank_all(target.index_select(1, unsure), work), strict=True):
+            row.index_copy_(0, unsure, values)
+    return sure, unsure
+
+
+def positive_mask(target: Tensor, ranked: Ranked, work: Workspace) -> Tensor:
+    """Y as a float mask (C, n) with exactly K ones per column; equal logits at its border count in class order."""
+    mask = torch.ge(target, ranked.last_positive, out=work.rows(0, target.shape[1]))
+    surplus = mask.sum(dim=0) - ranked.k
+    if work.on_cpu:
+        tied = torch.nonzero(surplus).squeeze(1)
+        if tied.numel():
+            columns, last = target.index_select(1, tied), ranked.last_positive.index_select(0, tied)
+            mask.index_copy_(1, tied, without_surplus(columns, last, ranked.k.index_select(0, tied)).to(mask.dtype))
+    else:
+        mask.copy_(without_surplus(target, ranked.last_positive, ranked.k))
+    return mask
+
+
+def without_surplus(target: Tensor, last_positive: Tensor, k: Tensor) -> Tensor:
+    """Mask of exactly ``k`` classes per column: those above ``last_positive``, then equal ones in class order."""
+    above, equal = target > last_positive, target == last_positive
+    return above | (equal & (equal.cumsum(dim=0) <= k - above.sum(dim=0)))
+
+
+def block_cross_entropy(logits: Tensor, target: Tensor, fpl: Tensor, unsure: Tensor | None) -> Tensor:
+    """Cross entropy of each column against the teacher's first class; where K = 1 it is ``fpl`` already (Eq. 9)."""
+    columns = logits if unsure is None else logits.index_select(1, unsure)
+    target = target if unsure is None else target.index_select(1, unsure)
+    label = target.max(dim=0).indices.unsqueeze(0)
+    entropy = columns.logsumexp(dim=0) - columns.gather(0, label).squeeze(0)
+    return entropy if unsure is None else fpl.index_copy(0, unsure, entropy)
+
+
+def block_loss(logits: Tensor, target: Tensor, work: Workspace, factor: Tensor | float | None, grad: Tensor | None,
+               with_cross_entropy: bool) -> tuple[Tensor, Ranked, Tensor, Tensor | None]:
+    """Loss, assignment, weight and gradient of the columns of one block.
+
+    Args:
+        logits: Student logits, (C, n), unit stride along n or close to it.
+        target: Teacher logits, (C, n).
+        work: Buffers for at least n columns.
+        factor: Factor of the gradient, (n,) or one number; None for 1.
+        grad: Where the gradient goes, (C, n); None for no gradient.
+        with_cross_entropy: Whether to compute the cross entropy of each column as well.
+
+    Returns:
+        Unweighted loss L^f, (n,), its assignment, the adaptive weight, (n,), and the cross entropy, (n,), or None.
+    """
+    options, width = work.options, logits.shape[1]
+    ranked, unsure = rank_columns(target, work)
+    weight = fuzzy_positive_weight(ranked.positive_prob, ranked.negative_prob, ranked.k, options.weight_mode,
+                                   options.weight_scale, options.weight_bound)
+
+    # y = -z for positives and z for negatives, so that both sums of Eq. 7 are sums of exp(y), each shifted by its own
+    # maximum. A minimum with +-largest hides the other side's values; an infinite one would give 0 * inf.
+    positive = positive_mask(target, ranked, work)
+    y = torch.mul(positive, -2, out=work.rows(1, width)).add_(1)
+    limit = torch.mul(y, -torch.finfo(logits.dtype).max, out=work.rows(2, width))
+    y.mul_(logits)
+    max_positive = torch.minimum(limit, y, out=work.rows(3, width)).amax(dim=0)
+    max_negative = torch.minimum(limit.neg_(), y, out=limit).amax(dim=0)
+    y.addcmul_(positive, max_positive, value=-1)
+    y.addcmul_(torch.eq(positive, 0, out=work.rows(3, width)), max_negative, value=-1)
+    pull = torch.mul(y.exp_(), positive, out=limit)
+    push = y.sub_(pull)
+    sum_pull, sum_push = pull.sum(dim=0), push.sum(dim=0)  # both >= 1: the maximum is among them
+    x = (max_positive + max_negative + sum_pull.log() + sum_push.log()).clamp_(max=MAX_PIXEL_LOSS)
+    # F.softplus is ten times slower than these few row operations.
+    loss = x.clamp(min=0) + accurate_log1p(torch.exp(-x.abs()))
+
+    if grad is not None:  # Eq. 8
+        size = torch.sigmoid(x).mul_(weight)
+        if factor is not None:
+            size *= factor
+        torch.mul(push, size / sum_push, out=grad)
+        grad.addcmul_(pull, size / sum_pull, value=-1)
+    entropy = block_cross_entropy(logits, target, loss, unsure) if with_cross_entropy else None
+    return loss, ranked, weight, entropy
+
+
+def blocks(num_images: int, num_pixels: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """Cut (images, pixels) into pieces of about ``size`` pixels: parts of one image, or several whole images."""
+    if num_pixels >= size or num_images == 1:
+        for image in range(num_images):
+            for start in range(0, num_pixels, size):
+                yield slice(image, image + 1), slice(start, min(start + size, num_pixels))
+    elif num_pixels:
+        images = max(size // num_pixels, 1)
+        for image in range(0, num_images, images):
+            yield slice(image, min(image + images, num_images)), slice(0, num_pixels)
+
+
+def columns_of(tensor: Tensor, piece: tuple[slice, slice], dtype: torch.dtype) -> Tensor:
+    """One piece of a (N, C, P) tensor as (C, n) with contiguous rows: a view where it can be."""
+    images, pixels = piece
+    if images.stop - images.start == 1:
+        columns = tensor[images.start, :, pixels]
+    else:
+        columns = tensor[images].transpose(0, 1).flatten(1)
+    columns = columns.to(dtype)
+    return columns if columns.stride(1) == 1 else columns.contiguous()
+
+
+def as_images(tensor: Tensor) -> Tensor:
+    """(N, C, *) as (N, C, P), and (N, C) as one image of N pixels, (1, C, N); a view where it can be."""
+    return tensor.T.unsqueeze(0) if tensor.dim() == 2 else tensor.flatten(2)
+
+
+class FusedFPL(torch.autograd.Function):
+    """Reduced FPL loss whose gradient is ready when forward returns."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, target_logits: Tensor, options: FPLOptions, pixel_weight: Tensor | None,
+                valid: Tensor | None, denominator: Tensor | None, loss_scale: float, balance: bool,
+                with_grad: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Compute everything; see :func:`fpl_loss`. ``denominator``: None for the loss of each pixel."""
+        dtype = compute_dtype(logits, target_logits)
+        student, teacher = as_images(logits), as_images(target_logits)
+        num_images, num_classes, num_pixels = student.shape
+        # The peak is this one tensor. In half precision a gradient divided by a million pixels would be 0.
+        grad = torch.empty(student.shape, dtype=dtype, device=logits.device) if with_grad else None
+        losses = torch.empty(num_images, num_pixels, dtype=dtype, device=logits.device)
+        weights, entropies = torch.empty_like(losses), torch.empty_like(losses) if balance else None
+        ks = torch.empty(losses.shape, dtype=torch.int32, device=logits.device)
+        factors = None if pixel_weight is None else pixel_weight.reshape(losses.shape)
+        valids = None if valid is None else valid.reshape(losses.shape)
+        scale = loss_scale if denominator is None else loss_scale / denominator
+
+        on_cpu = logits.device.type == 'cpu'
+        size = min(CPU_BLOCK if on_cpu else GPU_BLOCK, max(losses.numel(), 1))
+        work = Workspace(num_classes, size, losses, options)
+        for piece in blocks(num_images, num_pixels, size):
+            z, t = columns_of(student, piece, dtype), columns_of(teacher, piece, dtype)
+            factor = None if factors is None else factors[piece].reshape(-1).to(dtype)
+            if grad is not None and not balance:
+                factor = scale if factor is None else factor * scale
+            target_grad = None
+            if grad is not None:
+                # One image is written in place; several lie class by class in the block and image by image in memory.
+                in_place = piece[0].stop - piece[0].start == 1
+                target_grad = grad[piece[0].start, :, piece[1]] if in_place else torch.empty_like(z)
+            loss, ranked, weight, entropy = block_loss(z, t, work, factor, target_grad, balance)
+            losses[piece].view(-1).copy_(loss.mul_(weight))
+            weights[piece].view(-1).copy_(weight)
+            ks[piece].view(-1).copy_(ranked.k)
+            if entropy is not None:
+                entropies[piece].view(-1).copy_(entropy)
+            if valids is not None and target_grad is not None:
+                invalid = ~valids[piece].reshape(-1)
+                if not on_cpu or bool(invalid.any()):
+                    # Not a product with the mask: padding may hold anything, NaN too.
+                    target_grad.masked_fill_(invalid, 0)
+            if grad is not None and not in_place:
+                grad[piece[0]].copy_(target_grad.unflatten(1, (-1, num_pixels)).transpose(0, 1))
+
+        if valids is not None:
+            losses.masked_fill_(~valids, 0)
+        ratio = losses.new_ones(())
+        if balance:
+            count = float(max(losses.numel(), 1)) if valids is None else valids.sum().clamp(min=1)
+            entropy = (entropies if valids is None else entropies.masked_fill_(~valids, 0)).sum() / count
+            ratio = entropy / (losses.sum() / count).clamp(min=1e-12)
+            scale = scale * ratio
+            if grad is not None:
+                grad.mul_(scale)
+        if factors is not None:
+            losses = losses * factors
+            if valids is not None:
+                losses.masked_fill_(~valids, 0)
+        shape = logits.shape[:1] + logits.shape[2:]
+        result = losses.view(shape) * scale if denominator is None else losses.sum() * scale
+
+        ctx.input_shape, ctx.input_dtype = logits.shape, logits.dtype
+        if grad is not None:
+            ctx.save_for_backward(grad)
+        weights, ks = weights.view(shape), ks.view(shape)
+        ctx.mark_non_differentiable(weights, ks, ratio)
+        return result, ks, weights, ratio
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the gradient that forward left behind."""
+        grad, = ctx.saved_tensors
+        if grad_loss.dim() > 0:
+            grad = grad * grad_loss.reshape(grad.shape[0], 1, -1)
+        elif grad.device.type != 'cpu' or grad_loss != 1:  # the comparison would make a GPU wait
+            grad = grad * grad_loss
+        grad = grad.squeeze(0).T if len(ctx.input_shape) == 2 else grad.view(ctx.input_shape)
+        return grad.to(ctx.input_dtype), *[None] * 8
+
+
+def fpl_loss(logits: Tensor,
+             target_logits: Tensor,
+             *,
+             cum_prob: float = 0.9,
+             max_k: int | None = None,
+             k_rule: str = 'n-1',
+             k_ratio: float = 0.5,
+             weight_mode: str = 'concave',
+             weight_scale: float = 50.,
+             weight_bound: str = 'positive_mean',
+             balance: str | None = None,
+             weight: Tensor | None = None,
+             valid: Tensor | None = None,
+             reduction: str = 'mean',
+             avg_factor: float | Tensor | None = None,
+             loss_scale: float = 1.) -> FPLResult:
+    r"""Fuzzy positive learning: assignment (Alg. 1), adaptive weight (Eq. 10-12) times loss (Eq. 7), reduced.
+
+    .. math:: L = \frac{1}{S} \sum_{s} w_s L^f_s
+
+    Computed in float32 (float64 if an input is), also under autocast. The gradient is exact and in closed form; it
+    cannot be differentiated again (an error says so). No gradient flows to the teacher, to ``weight`` or to the
+    adaptive weight. The result is finite for all finite logits; a pixel's loss is cut at 1e30.
+
+    Args:
+        logits: Student logits, float, (N, C, *), C >= 2.
+        target_logits: Teacher logits at the same pixels, same shape.
+        cum_prob: T of Alg. 1, in (0, 1]. The paper picks from 0.95, 0.9 and 0.85.
+        max_k: Largest K; None for no cap but C - 1. The released code has 3.
+        k_rule: ``'n-1'`` (paper), ``'n'`` (its ablation, vanishing gradient) or ``'ratio'``.
+        k_ratio: alpha of ``'ratio'``, K = max(floor(alpha n), 1), in (0, 1].
+        weight_mode: See :func:`mmssl.functional.fpl.fuzzy_positive_weight`.
+        weight_scale: A of the concave weight, > 0.
+        weight_bound: ``'positive_mean'`` (paper) or ``'top_k_plus_1'`` (released code).
+        balance: ``'ce_value'`` multiplies by the detached ratio of the mean cross entropy against the teacher's
+            arg-max to the mean of w L^f, both over valid pixels and without ``weight`` (released code): the value of
+            cross entropy, the direction of FPL. None: off (paper).
+        weight: Further factor of each pixel, (N, *).
+        valid: Pixels that count, bool, (N, *). The others are in no sum, mean or ratio, whatever their logits.
+        reduction: ``'mean'`` over valid pixels, ``'sum'`` or ``'none'``.
+        avg_factor: Replaces the number of valid pixels as the denominator of ``'mean'``.
+        loss_scale: Constant factor of the result.
+
+    Returns:
+        Loss and assignment. With no valid pixel the loss is exactly 0, attached to the graph.
+
+    Raises:
+        ValueError: Fewer than two classes, or shapes that do not fit.
+    """
+    check_pixel_inputs('fpl_loss', logits, target_logits, weight, valid)
+    options = FPLOptions(cum_prob, max_k, k_rule, k_ratio, weight_mode, weight_scale, weight_bound)
+    denominator = mean_denominator(logits, valid, reduction, avg_factor, compute_dtype(logits, target_logits))
+    with_grad = torch.is_grad_enabled() and logits.requires_grad
+    with torch.autocast(device_type=logits.device.type, enabled=False):
+        return FPLResult(*FusedFPL.apply(
+            logits, target_logits.detach(), options, None if weight is None else weight.detach(), valid, denominator,
+            loss_scale, balance is not None, with_grad))
