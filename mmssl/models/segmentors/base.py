@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
+from mmengine.config import ConfigDict
 from mmengine.logging import print_log
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.models.segmentors import BaseSegmentor, EncoderDecoder
@@ -98,8 +99,8 @@ class SemiBaseSegmentor(BaseSegmentor):
         self.semi_test_cfg = resolve_options(semi_test_cfg, dict(predict_on=self.MODELS_HELD[0]), 'semi_test_cfg')
         check_choice(self.semi_test_cfg['predict_on'], (*self.MODELS_HELD, 'ensemble'), 'semi_test_cfg.predict_on')
         for name in self.MODELS_HELD:
-            # mmengine's builders may pop from the dict that they are given.
-            setattr(self, name, MODELS.build(deepcopy(segmentor)))
+            # A copy, since builders pop from what they are given; a ConfigDict, since mmseg reads `test_cfg.mode`.
+            setattr(self, name, MODELS.build(ConfigDict(deepcopy(segmentor))))
         first = self.models_held[0]
         if not isinstance(first, BaseSegmentor):
             raise ValueError(f'model.segmentor must be an mmseg segmentor, got {type(first).__name__}')

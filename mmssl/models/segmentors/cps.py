@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import torch
+from mmengine.dist import all_reduce
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
@@ -144,7 +145,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         unsup_loss = self.unsup_loss(
             torch.cat(student_logits),
             torch.cat(target_logits[::-1]),
-            valid=None if all_valid is None else torch.cat([all_valid, all_valid]),
+            **({} if all_valid is None else valid_arguments(torch.cat([all_valid, all_valid]))),
         )
         losses['unsup_loss'] = 2 * self.semi_train_cfg['unsup_weight'] * unsup_loss
         losses.update(prefixed(self.unsup_loss.statistics, 'unsup_'))
@@ -174,6 +175,17 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             with temporary_mode(student, training=self.semi_train_cfg['pseudo_label_mode'] == 'train'):
                 targets.append(self.segment(student, inputs))
         return targets
+
+
+def valid_arguments(valid: Tensor) -> dict[str, Tensor]:
+    """Arguments that make a loss the mean over the valid pixels of all ranks, once gradients are averaged over ranks.
+
+    Args:
+        valid: Bool, any shape.
+    """
+    count = valid.sum().float()
+    all_reduce(count, 'mean')
+    return dict(valid=valid, avg_factor=count.clamp(min=1))
 
 
 def join_pixels(parts: list[Tensor]) -> Tensor:
