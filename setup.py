@@ -88,7 +88,7 @@ setup(
     extras_require={
         'onedl': ONEDL,
         'openmmlab': OPENMMLAB,
-        'test': ['pytest>=7.4', 'pytest-xdist', 'ruff', 'wheel'],
+        'test': ['pytest>=7.4', 'pytest-xdist', 'ruff>=0.17,<0.18', 'wheel'],
         'docs': ['sphinx>=7', 'myst-parser>=3'],
     },
     classifiers=[

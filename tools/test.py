@@ -47,7 +47,7 @@ def use_visualization(cfg: Config, args: argparse.Namespace) -> None:
     if 'visualization' not in (cfg.get('default_hooks') or {}):
         raise KeyError('--show, --show-dir: the config has no default_hooks.visualization, such as '
                        "dict(type='SegVisualizationHook')")
-    cfg.default_hooks.visualization.update(draw=True)
+    cfg.default_hooks.visualization.update(draw=True, interval=1)  # every image, not each 50th
     if args.show:
         cfg.default_hooks.visualization.update(show=True, wait_time=args.wait_time)
     if args.show_dir:
