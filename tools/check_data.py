@@ -19,10 +19,11 @@ from mmssl.utils.cli import USER_ERRORS, OptionsAction
 
 
 def progress(indices: Sequence[int], title: str) -> Iterator[int]:
-    """Go through `indices` with a progress bar and the remaining time on stderr."""
-    if not indices:
+    """Go through `indices` with a progress bar and the remaining time on stderr; one line if that is a file."""
+    print(f'{title}: {len(indices)}', file=sys.stderr)
+    if not indices or not sys.stderr.isatty():
+        yield from indices
         return
-    print(title, file=sys.stderr)
     bar = ProgressBar(len(indices), bar_width=30, file=sys.stderr)
     # Each update writes to the terminal, which for many small files would take longer than reading them.
     step, last = max(1, len(indices) // 100), 0
