@@ -112,6 +112,9 @@ def train(data, work_dir, loop, workers=0, resume=None, hooks=(), seed=7, **kwar
         randomness=dict(seed=seed),
         experiment_name=f'toy-{time.perf_counter_ns()}')
     runner.train()
+    if workers:
+        # Left to the garbage collector, torch waits 5 seconds for each worker.
+        runner.train_dataloader._iterator._shutdown_workers()
     return SimpleNamespace(seen=runner.model.seen, weight=runner.model.weight.detach(), runner=runner)
 
 
@@ -182,8 +185,10 @@ def test_far_resume_loads_nothing(segmentation_data):
     data_loader = Runner.build_dataloader(cfg, seed=7)
     start = time.perf_counter()
     data_loader.sampler.skip(10_000_000 * 6)
-    batch = next(iter(data_loader))
+    batches = iter(data_loader)
+    batch = next(batches)
     assert time.perf_counter() - start < 5
+    batches._shutdown_workers()
     expected = MultiSourceSampler(data_loader.dataset, [1, 2], seed=7)
     expected.skip(10_000_000 * 6)
     iterator = iter(expected)
