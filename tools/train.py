@@ -22,6 +22,7 @@ from mmssl.utils.cli import (  # noqa: E402
     prepare_devices,
     run_tool,
     settle_resume,
+    warn,
 )
 
 AMP_WRAPPERS = {'OptimWrapper': 'AmpOptimWrapper', 'mmssl.RGDOptimWrapper': 'mmssl.AmpRGDOptimWrapper'}
@@ -84,10 +85,8 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
         use_auto_scale_lr(cfg)
     settle_resume(cfg, args.resume)
     world_size = int(os.environ.get('SLURM_NTASKS' if cfg.launcher == 'slurm' else 'WORLD_SIZE', 1))
-    report = quick_check(cfg, world_size=world_size)
-    if int(os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0))) == 0:
-        for warning in report.warnings:
-            print(f'warning: {warning}', file=sys.stderr)
+    for warning in quick_check(cfg, world_size=world_size).warnings:
+        warn(str(warning))
     prepare_devices(cfg)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     runner.register_hook(SetupIsOver(setup_is_over))

@@ -239,6 +239,44 @@ def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str,
                          f'{f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""}')
 
 
+def warn(message: str) -> None:
+    """Print a warning on stderr, from the first process only."""
+    if int(os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0))) == 0:
+        print(f'warning: {message}', file=sys.stderr)
+
+
+def changes_since(cfg: Config, meta: Mapping[str, Any]) -> list[str]:
+    """What keeps a resumed run from going on to the numbers that the interrupted one would have had.
+
+    Args:
+        cfg: Config of the resumed run.
+        meta: ``checkpoint['meta']``, which holds the interrupted run's config as text.
+
+    Returns:
+        One line for each such setting.
+    """
+    lines = []
+    if (cfg.get('randomness') or {}).get('seed') is None:
+        lines.append('randomness.seed is not set, so the order of the images is another one than before')
+    try:
+        old = Config.fromstring(meta['cfg'], '.py')
+    except Exception:  # a checkpoint of another tool; there is nothing to compare with
+        return lines
+    keys = ('randomness.seed', 'train_dataloader.batch_size', 'train_dataloader.sampler.source_ratio')
+    for key in keys:
+        was, now = (_lookup(config, key) for config in (old, cfg))
+        if was is not None and was != now:
+            lines.append(f'{key} was {was} in the interrupted run and is {now} now')
+    return lines
+
+
+def _lookup(cfg: Mapping[str, Any], key: str) -> Any:
+    node: Any = cfg
+    for name in key.split('.'):
+        node = node.get(name) if isinstance(node, (Config, dict)) else None
+    return node
+
+
 def checkpoints_in(work_dir: str) -> list[Path]:
     """Checkpoints of an earlier run in ``work_dir``, newest first."""
     return sorted(Path(work_dir).glob('*.pth'), key=lambda path: path.stat().st_mtime, reverse=True)
@@ -279,5 +317,7 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
         raise ValueError(f'--resume: {resume!r} has no {" and no ".join(absent)}: only a checkpoint of a training run '
                          f'can be resumed; to start from its weights, use --cfg-options load_from={resume}')
     check_weights(cfg, checkpoint['state_dict'], '--resume')
+    for line in changes_since(cfg, checkpoint['meta']):
+        warn(f'--resume: {line}')
     cfg.resume = True
     cfg.load_from = resume

@@ -139,10 +139,15 @@ def test_train_resume_and_test(project, capsys):
     assert {path.name for path in Path('masks').iterdir()} == {f'val_00{i}.png' for i in range(4)}
     assert list(Path('shown').rglob('*.png'))
 
+    assert 'warning: --resume' not in second.stderr
+
     # A moved work dir still resumes, though `last_checkpoint` holds the old path.
     Path('out').rename('moved')
-    third = run('train', 'config.py', '--work-dir', 'moved', '--resume', '--cfg-options', 'train_cfg.max_iters=7')
+    third = run('train', 'config.py', '--work-dir', 'moved', '--resume', '--cfg-options', 'train_cfg.max_iters=7',
+                'train_dataloader.batch_size=3', 'randomness.seed=1')  # yapf: disable
     assert third.returncode == 0, third.stderr
+    assert 'warning: --resume: train_dataloader.batch_size was 2 in the interrupted run and is 3 now' in third.stderr
+    assert 'warning: --resume: randomness.seed was 0 in the interrupted run and is 1 now' in third.stderr
     assert [entry['step'] for entry in scalars('moved') if 'loss' in entry] == [7]
 
 

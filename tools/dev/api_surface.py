@@ -34,6 +34,11 @@ def signature(function: Callable[..., Any]) -> dict[str, str]:
     return parameters
 
 
+def options(item: Any) -> dict[str, str]:
+    """Keys of ``semi_train_cfg`` with their defaults, which are as public as a constructor's arguments."""
+    return {f'semi_train_cfg.{key}': repr(value) for key, value in getattr(item, 'TRAIN_DEFAULTS', {}).items()}
+
+
 def surface() -> dict[str, dict[str, dict[str, str]]]:
     """Registered names by registry, and the functions of ``mmssl`` and ``mmssl.functional``, each with its keys."""
     names: dict[str, dict[str, dict[str, str]]] = {}
@@ -42,7 +47,9 @@ def surface() -> dict[str, dict[str, dict[str, str]]]:
         if isinstance(value, Registry) and value.scope == 'mmssl':
             value.import_from_location()
             if value.module_dict:
-                names[variable] = {name: signature(item) for name, item in sorted(value.module_dict.items())}
+                names[variable] = {
+                    name: {**signature(item), **options(item)} for name, item in sorted(value.module_dict.items())
+                }
     for module_name in ('mmssl', 'mmssl.functional'):
         module = importlib.import_module(module_name)
         functions = {name: getattr(module, name) for name in sorted(getattr(module, '__all__', []))}
