@@ -1,98 +1,96 @@
-r"""CutMix with the box masks of CPS, drawn without state.
+"""CutMix for segmentation: box masks drawn from (seed, step, index) alone, and mixing by mask."""
 
-Cut a region of one image, paste it onto another, and do the same with the logits that make their pseudo labels. For a
-binary mask, mixing logits and then taking the softmax is the same as mixing probabilities.
-"""
-
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-
-def cutmix_mask(
-    height: int,
-    width: int,
-    rng: np.random.Generator,
-    num_boxes: int = 3,
-    area_range: tuple[float, float] = (0.25, 0.5),
-) -> Tensor:
-    r"""One mask of toggled boxes.
-
-    For each box, an area share :math:`a \sim U(area\_range)` is split into a height share
-    :math:`h = e^{u \ln a},\ u \sim U(0, 1)`, and a width share :math:`a / h`; both are scaled by
-    :math:`\sqrt{1 / num\_boxes}` and rounded to pixels. The box lies uniformly inside the image and toggles its
-    rectangle, so where two overlap the mask is 0 again.
-
-    Args:
-        height: Rows, >= 1.
-        width: Columns, >= 1.
-        rng: Source of the five numbers that a box takes.
-        num_boxes: Number of boxes, >= 1.
-        area_range: Bounds of ``a``, inside (0, 1].
-
-    Returns:
-        Mask, bool, shape (height, width).
-    """
-    mask = np.zeros((height, width), dtype=bool)
-    shrink = math.sqrt(1 / num_boxes)
-    for _ in range(num_boxes):
-        area = rng.uniform(*area_range)
-        height_share = math.exp(rng.uniform() * math.log(area))
-        rows = round(height_share * shrink * height)
-        columns = round(area / height_share * shrink * width)
-        top = round(rng.uniform() * (height - rows))
-        left = round(rng.uniform() * (width - columns))
-        mask[top : top + rows, left : left + columns] ^= True
-    return torch.from_numpy(mask)
+# Keeps these draws apart from other streams that are seeded from the same numbers.
+STREAM = 0xC07
 
 
-def cutmix_masks(
-    indices: Sequence[int],
-    height: int,
-    width: int,
-    seed: int,
-    step: int,
-    num_boxes: int = 3,
-    area_range: tuple[float, float] = (0.25, 0.5),
-) -> Tensor:
-    """Masks of several samples, each a function of (seed, step, index) alone.
+def cutmix_masks(num: int,
+                 height: int,
+                 width: int,
+                 seed: int,
+                 step: int,
+                 *,
+                 index_offset: int = 0,
+                 indices: Sequence[int] | None = None,
+                 num_boxes: int = 3,
+                 area_range: tuple[float, float] = (0.25, 0.5),
+                 toggle: bool = True,
+                 device: torch.device | str | None = None,
+                 dtype: torch.dtype = torch.float32) -> Tensor:
+    """Binary box masks, one per sample; each depends on (seed, step, its global index) and on nothing else.
+
+    Hence a run that is resumed, or spread over another number of processes, draws the same masks: a process names its
+    samples by their place in the global batch (``index_offset`` or ``indices``).
+
+    For each of ``num_boxes`` boxes an area share a ~ U(``area_range``) is drawn, a height share exp(u ln a) with
+    u ~ U(0, 1), and the width share that gives the area; both are multiplied by sqrt(1 / ``num_boxes``), rounded to
+    pixels, and the box is placed uniformly inside the image. The defaults are those of CPS and FPL.
 
     Args:
-        indices: Place of each sample in the global batch, >= 0; the same sample gets the same mask on any rank.
-        height: Rows.
-        width: Columns.
+        num: Number of masks, >= 0.
+        height: Height of a mask in pixels, >= 1.
+        width: Width of a mask in pixels, >= 1.
         seed: Seed of the run, >= 0.
-        step: Number of the draw, >= 0.
-        num_boxes: Boxes per mask.
-        area_range: Bounds of the area share of a box.
+        step: Iteration, >= 0.
+        index_offset: Global index of the first mask, >= 0; the others follow.
+        indices: Global index of each mask, ``num`` numbers >= 0, in place of ``index_offset``.
+        num_boxes: Boxes per mask, >= 1.
+        area_range: Smallest and largest area share of all boxes together, 0 < low <= high <= 1.
+        toggle: Where boxes overlap an even number of times the mask is 0 again (CPS); otherwise 1.
+        device: Of the result.
+        dtype: Of the result.
 
     Returns:
-        Bool, shape (len(indices), 1, height, width).
+        Masks of zeros and ones, (num, 1, height, width).
+
+    Raises:
+        ValueError: An argument is out of its range.
     """
-    masks = [
-        # Philox under a SeedSequence is defined by its algorithm: the same numbers on every machine.
-        cutmix_mask(
-            height, width, np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, step, index)))),
-            num_boxes, area_range,
-        )
-        for index in indices
-    ]  # fmt: skip
-    return torch.stack(masks).unsqueeze(1)
+    low, high = area_range
+    if not 0 < low <= high <= 1:
+        raise ValueError(f'cutmix_masks: `area_range` must be 0 < low <= high <= 1, got {tuple(area_range)}')
+    if num_boxes < 1 or height < 1 or width < 1:
+        raise ValueError('cutmix_masks: `num_boxes`, `height` and `width` must be at least 1, '
+                         f'got {num_boxes}, {height}, {width}')
+    if indices is None:
+        indices = range(index_offset, index_offset + num)
+    elif len(indices) != num:
+        raise ValueError(f'cutmix_masks: `indices` must name {num} masks, got {len(indices)}')
+    if num < 0 or min(seed, step, *indices, 0) < 0:
+        raise ValueError('cutmix_masks: `num`, `seed`, `step` and the indices must not be negative, '
+                         f'got {num}, {seed}, {step} and {list(indices)}')
+    masks = np.zeros((num, 1, height, width), dtype=bool)
+    size = np.array([height, width])
+    for mask, index in zip(masks[:, 0], indices, strict=True):
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence((STREAM, seed, step, index))))
+        for _ in range(num_boxes):
+            area = low + (high - low) * rng.random()
+            height_share = np.exp(rng.random() * np.log(area))
+            shares = np.array([height_share, area / height_share]) * np.sqrt(1 / num_boxes)
+            box = np.round(shares * size).astype(int)
+            top, left = np.round((size - box) * rng.random(2)).astype(int)
+            region = mask[top:top + box[0], left:left + box[1]]
+            region[:] = ~region if toggle else True
+    return torch.from_numpy(masks).to(device=device, dtype=dtype)
 
 
-def mix(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
-    """``second`` where ``mask`` is set, ``first`` elsewhere.
+def mix(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
+    """``a`` where ``mask`` is 0 and ``b`` where it is 1; exact for any dtype, whatever the hidden side holds.
+
+    For images, logits (mixing logits equals mixing probabilities, the mask being binary), labels and valid masks.
 
     Args:
-        first: Images, logits or labels, shape (N, *, H, W), any dtype.
-        second: As ``first``.
-        mask: Bool or 0/1, broadcastable to ``first``.
+        a: Any dtype, (N, *).
+        b: Same dtype, shape broadcastable to ``a``.
+        mask: Zeros and ones (any dtype), broadcastable to ``a``: (N, 1, H, W) for (N, C, H, W), (N, H, W) for labels.
 
     Returns:
-        As ``first``.
+        The mixture, dtype of ``a``.
     """
-    # A selection, not a weighted sum: 0 * inf would be NaN, and integers stay integers.
-    return torch.where(mask.bool(), second, first)
+    return torch.where(mask.bool(), b, a)

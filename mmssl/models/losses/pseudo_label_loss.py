@@ -1,0 +1,125 @@
+"""What the losses between a student's and a teacher's logits share: arguments, checks, reduction and statistics."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mmssl.functional.fpl import check_pixel_inputs, compute_dtype, mean_denominator
+
+REDUCTIONS = ('mean', 'sum', 'none')
+
+
+class PseudoLabelLoss(nn.Module):
+    """Base of the losses that any semi-supervised model takes as its ``unsup_loss``.
+
+    A subclass implements :meth:`pixel_loss`; :meth:`forward` gives all of them one contract. The denominator of
+    ``reduction='mean'`` is the number of valid pixels, those that the method leaves out (below a threshold) included,
+    or ``avg_factor``. After each call ``statistics`` holds detached scalars, to be logged.
+
+    Args:
+        loss_weight: Factor of the loss, finite.
+        reduction: ``'mean'``, ``'sum'`` or ``'none'``.
+        loss_name: Key of the loss in mmseg's log; must contain ``loss`` to be summed into the total.
+    """
+
+    def __init__(self, loss_weight: float = 1., reduction: str = 'mean', loss_name: str = 'loss_pseudo') -> None:
+        super().__init__()
+        self.require_number('loss_weight', loss_weight, math.isfinite(loss_weight), 'finite')
+        self.require_choice('reduction', reduction, REDUCTIONS)
+        self.loss_weight = loss_weight
+        self.reduction = reduction
+        self._loss_name = loss_name
+        self.statistics: dict[str, Tensor] = {}
+
+    @property
+    def loss_name(self) -> str:
+        """Key of the loss in mmseg's log."""
+        return self._loss_name
+
+    @property
+    def config_name(self) -> str:
+        """The ``type`` that a config writes, the start of every message."""
+        return f'mmssl.{type(self).__name__}'
+
+    def require_number(self, key: str, value: Any, condition: bool, allowed: str) -> None:
+        """Raise a ValueError that names ``key`` unless ``condition`` holds."""
+        if not condition:
+            raise ValueError(f'{self.config_name}: `{key}` must be {allowed}, got {value!r}')
+
+    def require_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
+        """Raise a ValueError that names ``key`` unless ``value`` is one of ``choices``."""
+        if value not in choices:
+            raise ValueError(f'{self.config_name}: `{key}` must be one of {", ".join(map(repr, choices))}, '
+                             f'got {value!r}')
+
+    def pixel_loss(self, logits: Tensor, target_logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Loss of each pixel, (N, *), and maps, (N, *), whose means over valid pixels are the statistics.
+
+        Args:
+            logits: Student logits, float32 or float64, (N, C, *).
+            target_logits: Teacher logits, same dtype and shape, detached.
+        """
+        raise NotImplementedError
+
+    def choose_reduction(self, reduction_override: str | None, avg_factor: float | Tensor | None) -> str:
+        """The reduction of one call; a ValueError names what does not fit."""
+        if reduction_override is not None:
+            self.require_choice('reduction_override', reduction_override, REDUCTIONS)
+        reduction = reduction_override or self.reduction
+        if reduction == 'sum' and avg_factor is not None:
+            raise ValueError(f"{self.config_name}: `avg_factor` can not be used with `reduction='sum'`")
+        return reduction
+
+    def forward(self,
+                logits: Tensor,
+                target_logits: Tensor,
+                weight: Tensor | None = None,
+                valid: Tensor | None = None,
+                avg_factor: float | Tensor | None = None,
+                reduction_override: str | None = None) -> Tensor:
+        """Loss of the student against the teacher.
+
+        Args:
+            logits: Student logits, float, (N, C, *), C >= 2.
+            target_logits: Teacher logits at the same pixels, same shape; detached here.
+            weight: Factor of each pixel, (N, *); no gradient flows to it.
+            valid: Pixels that count, bool, (N, *). The others are in no sum and no mean, whatever their logits.
+            avg_factor: Denominator of ``'mean'`` in place of the number of valid pixels.
+            reduction_override: Replaces ``reduction`` in this call.
+
+        Returns:
+            Scalar, or (N, *) for ``'none'``. With no valid pixel exactly 0, attached to the graph.
+
+        Raises:
+            ValueError: Fewer than two classes, or shapes that do not fit.
+        """
+        check_pixel_inputs(self.config_name, logits, target_logits, weight, valid)
+        reduction = self.choose_reduction(reduction_override, avg_factor)
+        dtype = compute_dtype(logits, target_logits)
+        with torch.autocast(device_type=logits.device.type, enabled=False):
+            logits, target_logits = logits.to(dtype), target_logits.detach().to(dtype)
+            if valid is not None:
+                # Before the loss, not after it: NaN in the padding would come back as the gradient 0 * NaN.
+                logits = logits.masked_fill(~valid.unsqueeze(1), 0)
+            loss, maps = self.pixel_loss(logits, target_logits)
+            self.statistics = valid_means(maps, valid)
+            if weight is not None:
+                loss = loss * weight.detach()
+            if valid is not None:
+                loss = loss.masked_fill(~valid, 0)
+            denominator = mean_denominator(logits, valid, reduction, avg_factor, dtype)
+            return self.loss_weight * (loss if denominator is None else loss.sum() / denominator)
+
+
+def valid_means(maps: dict[str, Tensor], valid: Tensor | None) -> dict[str, Tensor]:
+    """Detached mean over valid pixels of each map (N, *); 0 where there is none."""
+    means = {}
+    for key, values in maps.items():
+        values = values.detach().to(compute_dtype(values))
+        if valid is not None:
+            values = values.masked_fill(~valid, 0)
+        count = values.numel() if valid is None else valid.sum().clamp(min=1)
+        means[key] = values.sum() / max(count, 1) if isinstance(count, int) else values.sum() / count
+    return means
