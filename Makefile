@@ -4,22 +4,25 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11 python3.10; do \
-	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
-
 # STACK=onedl is the maintained set of OpenMMLab packages, STACK=openmmlab the original one.
 STACK ?= onedl
 ifeq ($(STACK),onedl)
 VENV ?= .venv
 TORCH ?= 2.14.1
 TORCHVISION ?= 0.29.1
+PYTHON_BELOW := 4.0
 else ifeq ($(STACK),openmmlab)
 VENV ?= .venv-original
 TORCH ?= 2.1.2
 TORCHVISION ?= 0.16.2
+# torch 2.1.2 has no wheels for later ones.
+PYTHON_BELOW := 3.12
 else
 $(error STACK is '$(STACK)'; allowed are onedl and openmmlab)
 endif
+PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11 python3.10; do \
+	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < tuple(map(int, "$(PYTHON_BELOW)".split("."))))' \
+	2>/dev/null && { echo $$p; break; }; done)
 # A wheel of mmcv 2.1.0 for STACK=openmmlab (path or URL); without one, pip compiles mmcv, which takes a quarter of an hour.
 MMCV_WHEEL ?=
 # More arguments for pip, such as `--index-url https://download.pytorch.org/whl/cpu`.
@@ -43,7 +46,8 @@ help:  ## list the targets
 	@echo '           demo: DATA=synthetic|camvid  DATA_ROOT=PATH  WORK_DIR=$(WORK_DIR);  test: TEST_ARGS='
 
 $(STAMP): setup.py
-	@test -n '$(PYTHON)' || { echo 'mmssl needs Python >= 3.10, and none is on the PATH; name one with PYTHON=/path/to/python' >&2; exit 1; }
+	@test -n '$(PYTHON)' || { \
+		echo 'mmssl needs Python >= 3.10, < $(PYTHON_BELOW), and none is on the PATH; name one with PYTHON=/path/to/python' >&2; exit 1; }
 	@echo '[1/4] $(VENV): new environment of $(PYTHON)'
 	@test -x $(PY) || '$(PYTHON)' -m venv $(VENV)
 	@echo '[2/4] torch $(TORCH), torchvision $(TORCHVISION) (a large download the first time)'
