@@ -304,3 +304,12 @@ def test_reading_agrees_with_the_data_sets(tool: ModuleType, tmp_path: Path) -> 
     assert tool.main(['--source', str(source), '--out', str(tmp_path), '--counts', '2']) == 0
     read = [e.image for name in ('labeled_2', 'unlabeled_2') for e in read_split_list(tmp_path / f'{name}.txt')]
     assert sorted(read) == sorted(s.image for s in tool.read_list(source))
+
+
+def test_whole_source_may_be_labeled_if_the_rest_comes_from_elsewhere(tool: ModuleType, tmp_path: Path) -> None:
+    small, large = write_list(tmp_path / 'train.txt', 20), write_list(tmp_path / 'train_aug.txt', 100)
+    arguments = ['--source', str(small), '--out', str(tmp_path), '--counts', '20', '--naming', 'train']
+    assert tool.main(arguments) == 2
+    assert tool.main([*arguments, '--unlabeled-source', str(large)]) == 0
+    assert entries(tmp_path / 'train_labeled_20.txt') == entries(small)
+    assert len(entries(tmp_path / 'train_unlabeled_20.txt')) == 80

@@ -268,6 +268,8 @@ SUPERVISED_CASES = [
      ['pipeline.2.pad_val.seg', '0', '255']),
     ('train_dataloader.dataset.pipeline.3', dict(type='mmssl.MultiBranch', branches=['sup'], sup=[]),
      ['MultiBranch', 'EncoderDecoder']),
+    ('train_dataloader.dataset.pipeline.1', dict(type='RandomFlip', prob=0.5),
+     ['train_dataloader.dataset.pipeline', 'LoadAnnotations']),
     ('train_dataloader.dataset.ann_file', 'splits/val.txt', ['do not exist', 'val_000']),
     ('val_dataloader.dataset.metainfo.classes', ['a', 'b', 'c', 'd'], ['val_dataloader', 'metainfo.classes']),
 ]  # fmt: skip
@@ -356,6 +358,30 @@ def test_heads_are_found_wherever_they_are() -> None:
         'model.teacher.decode_head': 6}  # fmt: skip
 
 
+def test_classification_config(tmp_path: Path) -> None:
+    pytest.importorskip('mmpretrain')
+    for name in ('cat', 'dog'):
+        (tmp_path / name).mkdir()
+        Image.new('RGB', (8, 8)).save(tmp_path / name / f'{name}.png')
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(type='ImageClassifier', head=dict(type='LinearClsHead', num_classes=2)),
+            train_dataloader=dict(
+                batch_size=2,
+                sampler=dict(type='DefaultSampler'),
+                dataset=dict(type='CustomDataset', data_root=str(tmp_path), pipeline=[LOAD, dict(type='PackInputs')]),
+            ),
+            train_cfg=dict(by_epoch=True, max_epochs=2),
+        )
+    )
+    report = quick_check(cfg)
+    assert report.findings == [] and report.sources[0].images == 2
+    cfg.model.head.num_classes = 10
+    with pytest.raises(ValueError, match=r'model\.head\.num_classes: is 10, but .* has 2 classes \(cat, dog\)'):
+        quick_check(cfg)
+
+
 # --- lists --------------------------------------------------------------------------------------------------------
 
 
@@ -369,14 +395,21 @@ def test_overlap_can_be_allowed(semi: Config) -> None:
 
 
 @pytest.mark.parametrize('source', ['labeled', 'unlabeled'])
-@pytest.mark.parametrize('through_link', [False, True])
+@pytest.mark.parametrize('through_link', ['', 'folder', 'files'])
 def test_overlap_with_validation_is_always_an_error(
-    semi: Config, segmentation_data: SimpleNamespace, source: str, through_link: bool
+    semi: Config, segmentation_data: SimpleNamespace, source: str, through_link: str
 ) -> None:
     semi.train_dataloader.dataset.allow_overlap = True
+    root, link = segmentation_data.root, segmentation_data.root.parent / 'link'
+    if through_link == 'folder':
+        link.symlink_to(root)
+    elif through_link == 'files':
+        shutil.copytree(root, link)
+        for stem in (*segmentation_data.labeled, *segmentation_data.unlabeled):
+            image = link / f'img_dir/train/{stem}.jpg'
+            image.unlink()
+            image.symlink_to(root / f'img_dir/train/{stem}.jpg')
     if through_link:
-        link = segmentation_data.root.parent / 'link'
-        link.symlink_to(segmentation_data.root)
         semi.val_dataloader.dataset.data_root = str(link)
     semi.val_dataloader.dataset.ann_file = f'splits/{source}.txt'
     semi.val_dataloader.dataset.data_prefix = dict(img_path='img_dir/train', seg_map_path='ann_dir/train')

@@ -28,6 +28,7 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.p
 NAMING = {
     'train_aug': ('train_aug_labeled_{name}.txt', 'train_aug_unlabeled_{name}.txt'),
     'pseudoseg': ('pseudoseg_labeled_{name}.txt', 'pseudoseg_unlabeled_{name}.txt'),
+    'train': ('train_labeled_{name}.txt', 'train_unlabeled_{name}.txt'),
     'plain': ('labeled_{name}.txt', 'unlabeled_{name}.txt'),
 }
 
@@ -193,11 +194,19 @@ def read_classes(
     return found
 
 
-def parse_sizes(fractions: Sequence[str] | None, counts: Sequence[int] | None, total: int) -> dict[str, int]:
+def parse_sizes(
+    fractions: Sequence[str] | None, counts: Sequence[int] | None, total: int, largest: int
+) -> dict[str, int]:
     """Name and number of labeled samples of each split.
 
+    Args:
+        fractions: As texts.
+        counts: As numbers.
+        total: Samples that there are.
+        largest: The largest number of labeled samples that is allowed.
+
     Raises:
-        ValueError: If one is not in (0, total) or two have the same name.
+        ValueError: If one is not in [1, largest].
     """
     sizes: dict[str, int] = {}
     for text in fractions or []:
@@ -211,8 +220,8 @@ def parse_sizes(fractions: Sequence[str] | None, counts: Sequence[int] | None, t
     for count in counts or []:
         sizes[str(count)] = count
     for name, count in sizes.items():
-        if not 0 < count < total:
-            raise ValueError(f'{name}: {count} labeled samples of {total}; allowed are 1 to {total - 1}')
+        if not 0 < count <= largest:
+            raise ValueError(f'{name}: {count} labeled samples of {total}; allowed are 1 to {largest}')
     return sizes
 
 
@@ -259,7 +268,9 @@ def make_splits(args: argparse.Namespace) -> list[str]:
     """
     suffixes = [s.lower() for s in args.suffix]
     samples = read_source(args.source, suffixes)
-    sizes = parse_sizes(args.fractions, args.counts, len(samples))
+    # All of the source may be labeled only if the unlabeled samples come from elsewhere.
+    largest = len(samples) - (args.unlabeled_source is None)
+    sizes = parse_sizes(args.fractions, args.counts, len(samples), largest)
     order = seeded_order(samples, args.seed)
     rule = 'sha256(seed, image)'
     if args.balanced:
@@ -328,7 +339,7 @@ def build_parser() -> argparse.ArgumentParser:
         '--naming',
         choices=sorted(NAMING),
         default='plain',
-        help='file names: labeled_1-8.txt (plain), train_aug_labeled_1-8.txt, pseudoseg_labeled_1-8.txt',
+        help='file names: labeled_1-8.txt (plain), train_aug_labeled_1-8.txt, ...',
     )
     parser.add_argument(
         '--unlabeled-source',

@@ -87,17 +87,18 @@ def _activations(cfg: Any, model: nn.Module) -> tuple[int, str]:
     data = _crop(data, CROP)
     measured = _pixels(data['inputs'])
     own = {p.untyped_storage().data_ptr() for p in [*model.parameters(), *model.buffers()]}
-    saved: dict[int, int] = {}
+    # The tensors themselves are held, so that no freed address is counted for two.
+    saved: dict[int, Tensor] = {}
 
     def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            saved[storage.data_ptr()] = storage.nbytes()
+        address = tensor.untyped_storage().data_ptr()
+        if address not in own:
+            saved.setdefault(address, tensor)
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         losses = model(**data, mode='loss')
-    kept = sum(saved.values())
+    kept = sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
     del losses
     scale = full / measured * batch_size / len(samples)
     half = 'Amp' in type_name(cfg.get('optim_wrapper'))

@@ -198,14 +198,16 @@ def check_branches(cfg: Any, report: Report) -> None:
             )
 
 
-def check_labels_loaded(sources: list[Source], report: Report) -> None:
-    """A source that feeds the supervised loss must load its labels."""
+def check_labels_loaded(cfg: Any, sources: list[Source], report: Report) -> None:
+    """A source that feeds the supervised loss of a segmentor must load its label maps."""
+    if all(key.endswith('.head') for key, _ in find_heads(cfg.get('model'))):
+        return  # The labels of classification come with the list.
     for source in sources:
         for leaf in source.leaves:
             if source.is_labeled and not leaf.has_labels:
                 report.error(
                     leaf.key_of_pipeline,
-                    'loads no labels (LoadAnnotations), but the supervised branch `sup` needs them',
+                    'loads no labels (LoadAnnotations), but the supervised loss needs them',
                 )
 
 

