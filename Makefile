@@ -49,7 +49,7 @@ $(STAMP): setup.py
 	@test -n '$(PYTHON)' || { \
 		echo 'mmssl needs Python >= 3.10, < $(PYTHON_BELOW), and none is on the PATH; name one with PYTHON=/path/to/python' >&2; exit 1; }
 	@echo '[1/4] $(VENV): new environment of $(PYTHON)'
-	@test -x $(PY) || '$(PYTHON)' -m venv $(VENV)
+	@$(PY) -m pip --version >/dev/null 2>&1 || '$(PYTHON)' -m venv $(VENV)
 	@echo '[2/4] torch $(TORCH), torchvision $(TORCHVISION) (a large download the first time)'
 	@$(PY) -m pip install $(PIP_ARGS) 'torch==$(TORCH)' 'torchvision==$(TORCHVISION)'
 ifeq ($(STACK),openmmlab)

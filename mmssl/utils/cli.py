@@ -4,7 +4,6 @@ import argparse
 import difflib
 import inspect
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -209,14 +208,16 @@ def read_checkpoint(path: str, key: str) -> dict[str, Any]:
     return checkpoint
 
 
-def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str, optional: str = r'$^') -> None:
+def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str, exact: bool) -> None:
     """Refuse weights that do not belong to ``cfg.model``: mmengine would load what fits and only log the rest.
 
     Args:
         cfg: Config with ``model``.
         state_dict: The weights.
         key: Option that named the checkpoint, for the message.
-        optional: Regular expression of names that may be missing.
+        exact: Whether the names have to be those of the model, as for a resumed run. Otherwise the model may translate
+            them (a plain checkpoint in a semi-supervised model), and auxiliary heads, which predict nothing, may be
+            missing.
 
     Raises:
         ValueError: Naming the first missing, surplus or differently shaped weights.
@@ -227,13 +228,19 @@ def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str,
     finally:
         DefaultScope._instance_dict.pop(getattr(DefaultScope.get_current_instance(), 'instance_name', None), None)
     own = model.state_dict()
-    wrong = [f'{name} has shape {tuple(value.shape)} instead of {tuple(own[name].shape)}'
-             for name, value in state_dict.items() if name in own and own[name].shape != value.shape]  # yapf: disable
-    if not wrong:
+    wrong = [
+        f'{name} has shape {tuple(value.shape)} instead of {tuple(own[name].shape)}'
+        for name, value in state_dict.items() if name in own and own[name].shape != value.shape
+    ]
+    if exact:
+        missing, surplus = own.keys() - state_dict.keys(), state_dict.keys() - own.keys()
+    elif not wrong:
         result = model.load_state_dict(dict(state_dict), strict=False)
-        wrong = [f'{name} is missing' for name in result.missing_keys if not re.search(optional, name)]
-        if not any(name in own for name in state_dict):
-            wrong += [f'{name} is not a weight of this model' for name in result.unexpected_keys]
+        missing, surplus = {name for name in result.missing_keys if 'auxiliary_head' not in name}, set()
+    else:
+        missing, surplus = set(), set()
+    wrong += [f'{name} is missing' for name in sorted(missing)]
+    wrong += [f'{name} is not a weight of this model' for name in sorted(surplus)]
     if wrong:
         raise ValueError(f'{key}: the checkpoint does not belong to the model of this config: {"; ".join(wrong[:3])}'
                          f'{f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""}')
@@ -316,7 +323,7 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
     if absent:
         raise ValueError(f'--resume: {resume!r} has no {" and no ".join(absent)}: only a checkpoint of a training run '
                          f'can be resumed; to start from its weights, use --cfg-options load_from={resume}')
-    check_weights(cfg, checkpoint['state_dict'], '--resume')
+    check_weights(cfg, checkpoint['state_dict'], '--resume', exact=True)
     for line in changes_since(cfg, checkpoint['meta']):
         warn(f'--resume: {line}')
     cfg.resume = True

@@ -202,6 +202,19 @@ def test_resume_from_another_model(project, checkpoint, capsys):
     assert not Path('new').exists()
 
 
+def test_resume_from_fewer_and_other_weights(project, checkpoint, capsys):
+    content = torch.load(checkpoint)
+    content['state_dict'].pop('decode_head.conv_seg.bias')
+    torch.save(content, checkpoint)
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', checkpoint)
+    assert 'decode_head.conv_seg.bias is missing' in message
+    content['state_dict'] = {f'student1.{name}': value for name, value in content['state_dict'].items()}
+    torch.save(content, checkpoint)
+    message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', checkpoint)
+    assert 'is missing' in message and 'more' in message
+    assert not Path('new').exists()
+
+
 def test_a_checkpoint_of_another_model_is_not_evaluated(project, checkpoint, capsys):
     state = {name.replace('decode_head', 'head'): value for name, value in torch.load(checkpoint)['state_dict'].items()}
     torch.save(dict(state_dict=state), 'other.pth')
