@@ -1,4 +1,4 @@
-"""Cross entropy against the teacher's whole softmax, a loss that FPL is compared with."""
+"""SoftPseudoLabelLoss: cross entropy against the teacher's whole softmax."""
 
 import torch
 from torch import Tensor
@@ -6,25 +6,25 @@ from torch import Tensor
 from mmssl.functional.fpl import soft_pseudo_label_loss
 from mmssl.registry import MODELS
 
-from .pixel_loss import PixelLoss
+from .pseudo_label_loss import PseudoLabelLoss
 
 
 @MODELS.register_module()
-class SoftPseudoLabelLoss(PixelLoss):
-    """Soft loss of FPL's appendix: the target is the teacher's softmax, without temperature.
+class SoftPseudoLabelLoss(PseudoLabelLoss):
+    r"""Soft loss of the FPL paper's appendix: :math:`L^s = -\sum_c p_c \log \mathrm{softmax}(z)_c`, no temperature.
+
+    ``statistics`` after a call: ``mask_ratio``, 1 (every valid pixel is used).
 
     Args:
-        loss_weight: Factor of the result.
-        reduction: See :class:`PixelLoss`.
-        loss_name: Key in the log.
-
-    ``statistics``: ``mask_ratio``, always 1.
+        loss_weight: Factor of the loss.
+        reduction: ``'mean'`` over valid pixels, ``'sum'`` or ``'none'``.
+        loss_name: Key of the loss in mmseg's log.
     """
 
-    def __init__(self, loss_weight: float = 1.0, reduction: str = 'mean', loss_name: str = 'loss_soft') -> None:
-        super().__init__(loss_weight, reduction, loss_name)
+    def __init__(self, loss_weight: float = 1., reduction: str = 'mean', loss_name: str = 'loss_soft') -> None:
+        super().__init__(loss_weight=loss_weight, reduction=reduction, loss_name=loss_name)
 
     def pixel_loss(self, logits: Tensor, target_logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """See :class:`PixelLoss`."""
+        """Loss of each pixel."""
         loss = soft_pseudo_label_loss(logits, target_logits)
-        return loss, dict(mask_ratio=torch.ones_like(loss))
+        return loss, {'mask_ratio': torch.ones_like(loss)}
