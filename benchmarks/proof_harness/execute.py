@@ -41,8 +41,7 @@ class Run:
     first_step: tuple[float, int] | None = None
 
     def __post_init__(self) -> None:
-        grid = self.row.grid
-        self.work_dir = grid.repo / 'work_dirs/proof' / grid.name / self.name / self.fingerprint.digest[:12]
+        self.work_dir = self.row.grid.work_root / self.name / self.fingerprint.digest[:12]
 
     @property
     def name(self) -> str:
@@ -121,11 +120,12 @@ class Executor:
         jobs: Processes at once; with more than one, each gets an equal share of the cores.
         data_root: Where the data is; ``None`` leaves it to the environment and the configs.
         poll: Seconds between two looks at the processes.
+        interval: Seconds between two lines of progress where there is no terminal to redraw one on.
     """
 
     def __init__(self, grid: Grid, rows: list[Row], seeds: list[int], jobs: int, data_root: str | None,
-                 poll: float) -> None:
-        self.grid, self.jobs, self.poll = grid, jobs, poll
+                 poll: float = 1., interval: float = 60.) -> None:
+        self.grid, self.jobs, self.poll, self.interval = grid, jobs, poll, interval
         fingerprints = {row.name: row.fingerprint() for row in rows}
         # Seeds outside, rows inside: an early stop leaves whole comparisons, not one finished row.
         self.runs = [Run(row, seed, fingerprints[row.name]) for seed in seeds for row in rows]
@@ -264,7 +264,7 @@ class Executor:
 
     def _show(self, active: list[Run], queue: list[Run]) -> None:
         """Print where the runs are, and how long the rest takes if what waits is as fast as what is known."""
-        interval = 1. if sys.stdout.isatty() else 60.
+        interval = 1. if sys.stdout.isatty() else self.interval
         if not active or time.time() - self.printed < max(interval, self.poll):
             return
         self.printed = time.time()
@@ -278,7 +278,7 @@ class Executor:
                 pace = (time.time() - run.first_step[0]) / (done - run.first_step[1])
                 left, whole[run.row.name] = pace * (total - done), pace * total
             remaining.append(left)
-            parts.append(f'{run.name} {done}/{total or "?"} ({_duration(left)} left)')
+            parts.append(f'{run.name} {_bar(done, total)} {done}/{total or "?"} ({_duration(left)} left)')
         for name, records in self.grid.read_results().items():
             if records:
                 whole[name] = 60 * sum(record['minutes'] for record in records.values()) / len(records)
@@ -289,6 +289,11 @@ class Executor:
             rest = _duration((sum(remaining) + waiting) / min(self.jobs, len(active) + len(queue)))
         line = f'{", ".join(parts)}; {len(queue)} waiting; all done in about {rest if known else "?"}'
         print(f'\r\033[K{line}' if sys.stdout.isatty() else line, end='' if sys.stdout.isatty() else '\n', flush=True)
+
+
+def _bar(done: int, total: int | None, width: int = 20) -> str:
+    filled = width * done // total if total else 0
+    return f'[{"#" * filled}{"." * (width - filled)}]'
 
 
 def _threads() -> int | None:

@@ -85,6 +85,8 @@ class Grid:
         data_root: ``dict(env=..., default=...)``: the environment variable by which the configs find the data.
         readme: File that carries the table, relative to the repository.
         plots: Picture to draw, relative to the repository.
+        results: Folder of the result files. Default: ``benchmarks/results/NAME``.
+        work_root: Folder of the work dirs. Default: ``work_dirs/proof/NAME``.
     """
 
     name: str
@@ -99,11 +101,12 @@ class Grid:
     data_root: dict[str, str] | None = None
     readme: str | None = None
     plots: str | None = None
+    results: Path | None = None
+    work_root: Path | None = None
 
-    @property
-    def results(self) -> Path:
-        """Folder of the result files."""
-        return self.repo / 'benchmarks/results' / self.name
+    def __post_init__(self) -> None:
+        self.results = self.results or self.repo / 'benchmarks/results' / self.name
+        self.work_root = self.work_root or self.repo / 'work_dirs/proof' / self.name
 
     def result_path(self, row: Row, seed: int) -> Path:
         """Where the result of one run is written."""
