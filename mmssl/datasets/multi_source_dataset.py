@@ -188,11 +188,13 @@ def _leaves(dataset: Any) -> Iterator[Any]:
 def _check_branches(names: list[str], datasets: list[Any]) -> None:
     """All sources must make the same branches, else the batch cannot be collated."""
     found: dict[str, list[str] | None] = {}
+    filled: set[str] = set()
     for name, source in zip(names, datasets, strict=True):
         for leaf in _leaves(source):
             transforms = getattr(getattr(leaf, 'pipeline', None), 'transforms', [])
             last = transforms[-1] if transforms else None
             found.setdefault(name, list(last.branches) if isinstance(last, MultiBranch) else None)
+            filled.update(last.branch_pipelines if isinstance(last, MultiBranch) else ())
     # A data set for something else than branches (no source ends in MultiBranch) is none of our business.
     if all(branches is None for branches in found.values()):
         return
@@ -204,6 +206,9 @@ def _check_branches(names: list[str], datasets: list[Any]) -> None:
         if branches != first:
             raise ValueError(f'{KEY}: MultiBranch.branches must be the same list in every source, got {first} in '
                              f'`{first_name}` and {branches} in `{name}`')
+    empty = [branch for branch in first or [] if branch not in filled]
+    if empty:
+        raise ValueError(f'{KEY}: no source has a pipeline for {empty}, which MultiBranch.branches={first} announces')
 
 
 def _image_paths(dataset: Any) -> Iterator[str]:

@@ -45,8 +45,11 @@ def read_split_list(path: str | os.PathLike, suffixes: Sequence[str] = (), owner
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f'{owner}: there is no list {path!r}')
-    with open(path, encoding='utf-8-sig') as file:
-        lines = [line.strip() for line in file]
+    try:
+        with open(path, encoding='utf-8-sig') as file:
+            lines = [line.strip() for line in file]
+    except UnicodeDecodeError as error:
+        raise ValueError(f'{owner}: {path!r} is not a text file in UTF-8: {error}') from error
     endings = tuple(suffix.lower() for suffix in (*suffixes, *IMAGE_SUFFIXES))
     entries = [
         SplitEntry(*_split(line, endings), number) for number, line in enumerate(lines, 1)

@@ -142,6 +142,14 @@ def test_branches_must_agree():
         MultiSourceDataset(dict(labeled=branch_source('a', ['sup']), unlabeled=source('b')))
 
 
+def test_every_branch_must_be_filled():
+    with pytest.raises(ValueError, match=r"no source has a pipeline for \['unsup_strong'\]"):
+        MultiSourceDataset(
+            dict(
+                labeled=branch_source('a', ['sup', 'unsup_strong'], sup=[noisy]),
+                unlabeled=branch_source('b', ['sup', 'unsup_strong'], sup=[noisy])))
+
+
 def noise_of(data, draws):
     return [data[draw]['noise'] for draw in draws]
 

@@ -48,6 +48,12 @@ def test_bad_lists(tmp_path, text, words):
     assert 'list.txt' in str(info.value) and 'ann_file' in str(info.value)
 
 
+def test_binary_list(tmp_path):
+    (tmp_path / 'list.txt').write_bytes(b'\xff\xd8\xff\xe0 a picture')
+    with pytest.raises(ValueError, match=r'ann_file: .*list\.txt.* is not a text file'):
+        read_split_list(tmp_path / 'list.txt')
+
+
 def test_missing_list(tmp_path):
     with pytest.raises(FileNotFoundError, match=r'my_key: there is no list .*none\.txt'):
         read_split_list(tmp_path / 'none.txt', owner='my_key')

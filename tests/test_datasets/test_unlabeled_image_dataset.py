@@ -2,6 +2,8 @@
 
 import builtins
 import os
+import subprocess
+import sys
 
 import cv2
 import numpy as np
@@ -153,6 +155,45 @@ def test_truth_for_analysis(root):
     assert os.path.relpath(data.get_data_info(0)['seg_map_path'], root) == 'ann/b.png'
     info = data.get_data_info(0)
     assert info['label_map'] is None and info['reduce_zero_label'] is False
+
+
+def test_classification_pipeline(root):
+    pytest.importorskip('mmpretrain')
+    pipeline = [
+        dict(type='LoadImageFromFile'),
+        dict(type='mmssl.MultiBranch', branches=['unsup_weak'], unsup_weak=[dict(type='mmpretrain.PackInputs')])
+    ]
+    item = UnlabeledImageDataset(data_root=str(root), img_path='img', pipeline=pipeline)[1]
+    assert item['inputs']['unsup_weak'].shape == (3, 4, 5)
+    assert item['data_samples']['unsup_weak'].img_path.endswith('b.jpg')
+
+
+def test_broken_image_is_named(root):
+    (root / 'img/b.jpg').write_bytes(b'not a picture')
+    data = UnlabeledImageDataset(data_root=str(root), img_path='img', pipeline=[dict(type='LoadImageFromFile')])
+    with pytest.raises(Exception, match=r'b\.jpg'):
+        data[1]
+
+
+def test_without_mmseg(tmp_path):
+    """Classification users need not install mmseg; what needs it says so when it is built."""
+    code = """
+import sys
+import mmssl.utils.optional as optional
+optional.is_importable = lambda module: module != 'mmseg'
+import mmssl.datasets
+from mmssl.registry import DATASETS, TRANSFORMS
+for registry, name in ((DATASETS, 'CamVidDataset'), (TRANSFORMS, 'PackSemiSegInputs')):
+    try:
+        registry.build(dict(type='mmssl.' + name))
+    except ImportError as error:
+        print(error)
+print('mmseg' in sys.modules, DATASETS.get('mmssl.UnlabeledImageDataset').__name__)
+"""
+    result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    first, second, third = result.stdout.strip().splitlines()[-3:]
+    assert 'mmssl.CamVidDataset needs mmseg' in first and 'mmssl.PackSemiSegInputs needs mmseg' in second
+    assert third == 'False UnlabeledImageDataset'
 
 
 def test_folder_that_links_to_its_parent(root):

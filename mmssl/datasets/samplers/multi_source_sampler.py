@@ -185,8 +185,8 @@ class MultiSourceSampler(Sampler):
         if self.infinite:
             if max_epochs is not None and max_epochs > 1:
                 raise ValueError('train_dataloader.sampler: an infinite sampler never ends an epoch, but train_cfg '
-                                 f'asks for max_epochs={max_epochs}. Set train_dataloader.sampler.infinite=False, or train '
-                                 'by iterations (train_cfg.type="IterBasedTrainLoop")')
+                                 f'asks for max_epochs={max_epochs}. Set train_dataloader.sampler.infinite=False, or '
+                                 'train by iterations (train_cfg.type="IterBasedTrainLoop")')
             return
         if epoch > 0 and max_epochs == 1 and not self._warned:
             self._warned = True

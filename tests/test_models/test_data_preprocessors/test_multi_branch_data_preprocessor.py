@@ -1,5 +1,7 @@
 """Batches by branch: composition, padding, device, and validation batches that must not change."""
 
+import copy
+
 import pytest
 import torch
 from mmengine.dataset import pseudo_collate
@@ -180,6 +182,11 @@ def test_device_is_that_of_the_inner_preprocessor():
     alone = build().to('meta')
     assert alone.device == alone.data_preprocessor.device == torch.device('meta')
     assert alone.cast_data(dict(x=[torch.zeros(1)]))['x'][0].device.type == 'meta'
+
+
+def test_copies_keep_their_device():
+    copied = copy.deepcopy(build().to('meta'))
+    assert copied.device == copied.data_preprocessor.device == torch.device('meta')
 
 
 def test_state_dict_holds_no_buffer():
