@@ -15,7 +15,7 @@ from mmssl.functional.fpl_diagnostics import positive_gradient_score
 from mmssl.registry import HOOKS
 from mmssl.visualization import Panel, draw_panels
 
-from .fpl_diagnostics_hook import fpl_options
+from .fpl_diagnostics_hook import assignment_options, weight_options
 from .record import RecordingHook
 
 
@@ -63,14 +63,10 @@ class PseudoLabelVisualizationHook(RecordingHook):
     def _rows(self, model: Any, record: Any) -> list[list[Panel]]:
         count = min(self.num_images, len(record.inputs))
         logits, targets = (t[:count].float() for t in (record.logits, record.target_logits))
-        options = fpl_options(model.unsup_loss)
-        assigned = fuzzy_positive_assignment(
-            targets, options.cum_prob, options.max_k, options.k_rule, options.k_ratio
-        )
+        assigned = fuzzy_positive_assignment(targets, **assignment_options(model.unsup_loss))
         weight = fuzzy_positive_weight(
-            assigned.positive_prob, assigned.negative_prob, assigned.k, options.weight_mode, options.weight_scale,
-            options.weight_bound,
-        )  # fmt: skip
+            assigned.positive_prob, assigned.negative_prob, assigned.k, **weight_options(model.unsup_loss)
+        )
         images = denormalize(record.inputs[:count], model.data_preprocessor)
         pseudo, prediction = targets.argmax(dim=1).cpu().numpy(), logits.argmax(dim=1).cpu().numpy()
         k, weight = assigned.k.float().cpu().numpy(), weight.cpu().numpy()

@@ -72,16 +72,19 @@ class CutMix(nn.Module):
         # The sampler deals units to the ranks in turn, so local pair i is global pair rank + world_size * i.
         indices = [rank + world_size * i for i in range(pairs)]
         masks = cutmix_masks(
-            indices,
+            pairs,
             height=batch.shape[-2],
             width=batch.shape[-1],
             seed=int(self.seed),
             step=int(self.step),
+            indices=indices,
             num_boxes=self.num_boxes,
             area_range=self.area_range,
+            device=batch.device,
+            dtype=torch.bool,
         )
         self.step += 1
-        return masks.to(batch.device)
+        return masks
 
     def forward(self, batch: Tensor, masks: Tensor) -> Tensor:
         """Mix one tensor of the batch (images, logits or label maps) with masks from :meth:`sample`.

@@ -91,9 +91,9 @@ class SemiBaseSegmentor(BaseSegmentor):
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
         if data_preprocessor is None:
-            data_preprocessor = dict(
-                type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=segmentor.get('data_preprocessor')
-            )
+            # What mmengine gives a model without one.
+            inner = segmentor.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
+            data_preprocessor = dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=inner)
         super().__init__(data_preprocessor=data_preprocessor, init_cfg=init_cfg)
         self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
         self.semi_test_cfg = resolve_options(semi_test_cfg, dict(predict_on=self.MODELS_HELD[0]), 'semi_test_cfg')
