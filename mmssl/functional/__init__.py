@@ -1,1 +1,1 @@
-"""Filled by its modules."""
+"""Pure tensor maths: no framework, no registry, no state; one function for each equation of a paper."""

@@ -22,6 +22,8 @@ from torch import Tensor
 K_RULES = ('n-1', 'n', 'ratio')
 WEIGHT_MODES = ('concave', 'linear', 'convex', 'convex_ael', 'none')
 WEIGHT_BOUNDS = ('positive_mean', 'top_k_plus_1')
+# Losses are cut here, so that the mean over any number of pixels is finite for every finite logit.
+MAX_PIXEL_LOSS = 1e30
 
 
 class FuzzyPositives(NamedTuple):
@@ -138,7 +140,7 @@ def fuzzy_positive_assignment(target_logits: Tensor,
 
     Args:
         target_logits: Teacher logits, float, (N, C, *), C >= 2. No gradient flows to them.
-        cum_prob: T, in (0, 1].
+        cum_prob: T, in (0, 1).
         max_k: Largest K, None for no cap but C - 1. The released code has 3.
         k_rule: ``'n-1'``, ``'n'`` or ``'ratio'``, see :func:`k_from_n`.
         k_ratio: The alpha of ``k_rule='ratio'``.
@@ -275,7 +277,8 @@ def hard_pseudo_label_loss(logits: Tensor, target_logits: Tensor) -> Tensor:
     Returns:
         Loss of each pixel, (N, *), >= 0.
     """
-    return F.cross_entropy(logits, target_logits.detach().argmax(dim=1), reduction='none')
+    label = target_logits.detach().argmax(dim=1)
+    return F.cross_entropy(logits, label, reduction='none').clamp(max=MAX_PIXEL_LOSS)
 
 
 def soft_pseudo_label_loss(logits: Tensor, target_logits: Tensor) -> Tensor:
@@ -288,7 +291,9 @@ def soft_pseudo_label_loss(logits: Tensor, target_logits: Tensor) -> Tensor:
     Returns:
         Loss of each pixel, (N, *), >= 0.
     """
-    return F.cross_entropy(logits, target_logits.detach().softmax(dim=1), reduction='none')
+    # Cut before the product: 0 * -inf is NaN.
+    log_probs = logits.log_softmax(dim=1).clamp(min=-MAX_PIXEL_LOSS)
+    return -(target_logits.detach().softmax(dim=1) * log_probs).sum(dim=1)
 
 
 def negative_learning_loss(logits: Tensor, target_logits: Tensor, threshold: float = 0.2) -> tuple[Tensor, Tensor]:
@@ -306,7 +311,7 @@ def negative_learning_loss(logits: Tensor, target_logits: Tensor, threshold: flo
         (N, C, *).
     """
     negative = target_logits.detach().softmax(dim=1) < threshold
-    log_probs = logits.log_softmax(dim=1)
+    log_probs = logits.log_softmax(dim=1).clamp(min=-MAX_PIXEL_LOSS)
     # 1 - p of the student's best class cancels to 0 once p rounds to 1; the sum over the other classes does not.
     # Every other class has p <= 1/2, where log1p is exact enough. The two are never evaluated at the other's pixels,
     # since an infinite gradient times a mask of zero would be NaN.

@@ -148,7 +148,7 @@ def fpl_diagnostics(logits: Tensor,
         ``k_histogram`` (C,) and scalars; a mean over no pixel is NaN. With case in ``case1``, ``case2``, ``case3``:
         ``{case}_ratio`` (share of the pixels), ``{case}_k1_ratio``, and for m in ``fpl``, ``vanilla``
         ``{case}_score_{m}`` (mean R), ``{case}_cosine_{m}``, ``{case}_cosine_positive_{m}`` (share > 0). Over all
-        pixels: ``pseudo_accuracy`` (truth is the pseudo label), ``positive_accuracy`` (truth is in Y),
+        pixels: ``pseudo_acc`` (truth is the pseudo label), ``positive_acc`` (truth is in Y),
         ``gradient_norm_fpl``, ``gradient_norm_vanilla``, ``gradient_norm_k_is_n`` (of FPL with K = n), ``num_pixels``.
     """
     dtype = compute_dtype(logits, target_logits)
@@ -160,7 +160,7 @@ def fpl_diagnostics(logits: Tensor,
     cases = pixel_cases(target_logits, fuzzy.positive, gt)
 
     result = {'num_pixels': valid.sum(), 'k_histogram': k_histogram(fuzzy.k, logits.shape[1], valid),
-              'pseudo_accuracy': masked_mean(cases == 1, valid), 'positive_accuracy': masked_mean(cases < 3, valid)}
+              'pseudo_acc': masked_mean(cases == 1, valid), 'positive_acc': masked_mean(cases < 3, valid)}
     masks = {name: valid & (cases == number) for number, name in enumerate(CASES, start=1)}
     for case, mask in masks.items():
         result[f'{case}_ratio'] = masked_mean(mask, valid)

@@ -18,18 +18,22 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from .fpl import (accurate_log1p, check_pixel_inputs, compute_dtype, fuzzy_positive_weight, k_from_n,
-                  mean_denominator)
+from .fpl import (
+    MAX_PIXEL_LOSS,
+    accurate_log1p,
+    check_pixel_inputs,
+    compute_dtype,
+    fuzzy_positive_weight,
+    k_from_n,
+    mean_denominator,
+)
 
 # Pixels in a block. Operations on single rows of a block stay below PyTorch's threshold (2^15 elements) for waking the
 # other threads, which costs more than it gives on rows this short; whole blocks are above it.
 CPU_BLOCK = 1 << 15
 # On a GPU every operation is a kernel launch, so blocks are as large as the memory of two tensors of logits allows.
 GPU_BLOCK = 1 << 19
-# A loss beyond this is cut, so that the mean over any number of pixels is finite for every finite logit.
-MAX_PIXEL_LOSS = 1e30
 
 
 class FPLOptions(NamedTuple):
@@ -214,7 +218,7 @@ def block_cross_entropy(logits: Tensor, target: Tensor, fpl: Tensor, unsure: Ten
     columns = logits if unsure is None else logits.index_select(1, unsure)
     target = target if unsure is None else target.index_select(1, unsure)
     label = target.max(dim=0).indices.unsqueeze(0)
-    entropy = columns.logsumexp(dim=0) - columns.gather(0, label).squeeze(0)
+    entropy = (columns.logsumexp(dim=0) - columns.gather(0, label).squeeze(0)).clamp_(max=MAX_PIXEL_LOSS)
     return entropy if unsure is None else fpl.index_copy(0, unsure, entropy)
 
 
@@ -346,7 +350,7 @@ class FusedFPL(torch.autograd.Function):
         if balance:
             count = float(max(losses.numel(), 1)) if valids is None else valids.sum().clamp(min=1)
             entropy = (entropies if valids is None else entropies.masked_fill_(~valids, 0)).sum() / count
-            ratio = entropy / (losses.sum() / count).clamp(min=1e-12)
+            ratio = (entropy / (losses.sum() / count).clamp(min=1e-12)).clamp(max=MAX_PIXEL_LOSS)
             scale = scale * ratio
             if grad is not None:
                 grad.mul_(scale)
@@ -357,23 +361,26 @@ class FusedFPL(torch.autograd.Function):
         shape = logits.shape[:1] + logits.shape[2:]
         result = losses.view(shape) * scale if denominator is None else losses.sum() * scale
 
-        ctx.input_shape, ctx.input_dtype = logits.shape, logits.dtype
+        ctx.input_dtype = logits.dtype
         if grad is not None:
-            ctx.save_for_backward(grad)
+            # In its final shape: backward must hand out this very tensor, whose count of owners keeps autograd from
+            # accumulating into it while the graph is retained. A view made there would hide the owners.
+            ctx.save_for_backward(grad.squeeze(0).T if logits.dim() == 2 else grad.view(logits.shape))
         weights, ks = weights.view(shape), ks.view(shape)
-        ctx.mark_non_differentiable(weights, ks, ratio)
+        ctx.mark_non_differentiable(ks, weights, ratio)
         return result, ks, weights, ratio
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradient that forward left behind."""
+        if torch.is_grad_enabled():  # only under create_graph=True; its second derivative would silently be 0
+            raise RuntimeError('fpl_loss can not be differentiated twice (create_graph=True): its gradient is a closed '
+                               'form without a graph; mmssl.functional.fpl.fuzzy_positive_loss can')
         grad, = ctx.saved_tensors
         if grad_loss.dim() > 0:
-            grad = grad * grad_loss.reshape(grad.shape[0], 1, -1)
+            grad = grad * grad_loss.unsqueeze(1)
         elif grad.device.type != 'cpu' or grad_loss != 1:  # the comparison would make a GPU wait
             grad = grad * grad_loss
-        grad = grad.squeeze(0).T if len(ctx.input_shape) == 2 else grad.view(ctx.input_shape)
         return grad.to(ctx.input_dtype), *[None] * 8
 
 
@@ -404,7 +411,7 @@ def fpl_loss(logits: Tensor,
     Args:
         logits: Student logits, float, (N, C, *), C >= 2.
         target_logits: Teacher logits at the same pixels, same shape.
-        cum_prob: T of Alg. 1, in (0, 1]. The paper picks from 0.95, 0.9 and 0.85.
+        cum_prob: T of Alg. 1, in (0, 1). The paper picks from 0.95, 0.9 and 0.85.
         max_k: Largest K; None for no cap but C - 1. The released code has 3.
         k_rule: ``'n-1'`` (paper), ``'n'`` (its ablation, vanishing gradient) or ``'ratio'``.
         k_ratio: alpha of ``'ratio'``, K = max(floor(alpha n), 1), in (0, 1].
