@@ -50,9 +50,6 @@ class MultiSourceDataset(ConcatDataset):
             make different branches.
     """
 
-    # New torch versions give ConcatDataset a batched access that would go around `__getitem__` below.
-    __getitems__ = None
-
     def __init__(self,
                  sources: Mapping[str, Any],
                  ignore_keys: str | Sequence[str] | None = None,
