@@ -231,16 +231,17 @@ class Executor:
             self._say(f'{run.name}: {problem}; end of {run.work_dir / "train.log"}:\n    ' + '\n    '.join(tail))
             return False
         sessions = run.sessions()
+        validations = [{key: _round(value) for key, value in entry.items()} for entry in log.validations]
         record = dict(
             grid=self.grid.name, row=run.row.name, seed=run.seed, config=run.row.config,
             cfg_options=run.row.cfg_options, config_hash=run.fingerprint.digest, commit=sessions[-1]['commit'],
             dirty=any(session['dirty'] for session in sessions), date=_now(), versions=collect.software(),
             hardware=dict(collect.hardware(), threads=self.threads or _threads(), jobs=self.jobs),
-            summary=collect.summarize(log.validations, metric, self.grid.better),
+            summary=collect.summarize(validations, metric, self.grid.better),
             minutes=round(sum(session['seconds'] for session in sessions) / 60, 3), ms_per_iter=log.ms_per_iter,
             peak_rss_mb=max((s['peak_rss_mb'] for s in sessions if s['peak_rss_mb']), default=None),
             gpu_memory_mb=log.gpu_memory_mb, sessions=sessions,
-            validations=[{key: _round(value) for key, value in entry.items()} for entry in log.validations],
+            validations=validations,
             curves={key: [[int(i), _round(value)] for i, value in collect.thin(points)]
                     for key, points in log.curves.items()})
         write_json(config_path(self.grid, run.row.name, run.fingerprint.digest), run.fingerprint.content)

@@ -128,6 +128,32 @@ def test_a_stock_user_gets_the_same_predictions(student: str, tmp_path: Path,
     assert 0 <= metrics['mIoU'] <= 100
 
 
+def test_evaluation_of_the_semi_model_equals_that_of_its_student(tmp_path: Path,
+                                                                 segmentation_data: SimpleNamespace) -> None:
+    from mmengine.runner import Runner
+    cfg = config(segmentation_data)
+    cfg.test_evaluator = cfg.val_evaluator
+    save(tmp_path, cfg)
+    cfg.load_from, cfg.work_dir = str(tmp_path / 'semi.pth'), str(tmp_path / 'semi_work')
+    runner = Runner.from_cfg(cfg)
+    metrics = runner.test()
+    images = torch.randn(2, 3, 40, 48)
+    torch.save(images, tmp_path / 'inputs.pth')
+    with torch.no_grad():
+        expected = runner.model.eval().predict(images)
+    run(tmp_path)
+    names = ('out/student2.py', 'out/student2.pth', 'inputs.pth', 'logits.pth', 'work')
+    command = [sys.executable, '-c', STOCK_USER, *(str(tmp_path / name) for name in names)]
+    env = {key: value for key, value in os.environ.items() if key != 'PYTHONPATH'}
+    process = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-2000:]
+    assert json.loads(process.stdout.split('RESULT ')[1].splitlines()[0]) == {
+        key: pytest.approx(float(value), abs=0) for key, value in metrics.items()
+    }
+    for ours, theirs in zip(expected, torch.load(tmp_path / 'logits.pth', weights_only=True), strict=True):
+        assert torch.equal(ours.seg_logits.data, theirs)
+
+
 def test_checkpoint_and_config_hold_nothing_of_ours(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
     students = save(tmp_path, config(segmentation_data))
     run(tmp_path)  # predict_on is student2
