@@ -47,6 +47,12 @@ def check_weight(value: Any, key: str) -> None:
         raise ValueError(f'model.{key} must be a finite number >= 0, got {value!r}')
 
 
+def check_count(value: Any, key: str) -> None:
+    """Raise ValueError, naming ``key``, unless ``value`` is an integer >= 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f'model.{key} must be an integer >= 0, got {value!r}')
+
+
 def get_branch(batch: Mapping[str, Any], branch: str) -> Any:
     """One branch of a batch that :class:`MultiBranchDataPreprocessor` has grouped.
 

@@ -43,6 +43,8 @@ CASES = {
     'cps_cutmix_fpl': cps(unsup_loss=dict(type='mmssl.FPLLoss'), mix=CUTMIX),
     'cps_cutmix_released_fpl': cps(unsup_loss=RELEASED_FPL, mix=CUTMIX),
     'cps_fpl_without_padding': cps(unsup_loss=dict(type='mmssl.FPLLoss'), ignore_padding=True, unsup_on='all'),
+    # The first of the two steps is before the unsupervised loss starts, the second after.
+    'cps_begins_later': cps(unsup_loss=dict(type='mmssl.FPLLoss'), mix=CUTMIX, unsup_begin=1),
     'cps_threshold': cps(unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.4), mix=CUTMIX),
 }
 

@@ -111,6 +111,8 @@ class SemiBaseSegmentor(BaseSegmentor):
             )
         self.num_classes, self.out_channels = first.num_classes, first.out_channels
         self.align_corners = first.align_corners
+        # Iterations trained so far, for what depends on time; in the checkpoint, so a resumed run goes on from there.
+        self.register_buffer('iteration', torch.zeros((), dtype=torch.long))
         self.recording = False
         self.record: UnsupervisedRecord | None = None
         self._checked_difference = False
@@ -187,6 +189,18 @@ class SemiBaseSegmentor(BaseSegmentor):
     def named_supervised_losses(self, losses: dict[str, Tensor], student: str) -> dict[str, Tensor]:
         """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
         return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
+
+    def unsup_weight(self) -> float:
+        """Weight of the unsupervised loss in this iteration; counts the iteration.
+
+        It is 0 in the first ``unsup_begin`` iterations, rises linearly over the next ``unsup_ramp`` and then stays at
+        ``semi_train_cfg.unsup_weight``.
+        """
+        cfg, iteration = self.semi_train_cfg, int(self.iteration)
+        self.iteration += 1
+        if iteration < cfg['unsup_begin']:
+            return 0.0
+        return cfg['unsup_weight'] * min(1.0, (iteration - cfg['unsup_begin'] + 1) / max(cfg['unsup_ramp'], 1))
 
     def valid_mask(self, data_samples: Sequence[SegDataSample], inputs: Tensor) -> Tensor | None:
         """Where the images are not padding, if ``semi_train_cfg.ignore_padding`` asks for it.

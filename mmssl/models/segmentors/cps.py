@@ -7,7 +7,7 @@ from mmengine.dist import all_reduce
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-from mmssl.models.semi_base import check_choice, check_weight, get_branch, prefixed
+from mmssl.models.semi_base import check_choice, check_count, check_weight, get_branch, prefixed
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord, temporary_mode
@@ -33,6 +33,10 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
 
     - ``sup_weight``: :math:`w_s` >= 0. Default 1.
     - ``unsup_weight``: :math:`\lambda` >= 0. Default 1.
+    - ``unsup_begin``: iterations >= 0 of supervised training before the unsupervised loss starts; until then the
+      unlabeled images are not even forwarded. Default 0, as published, for students that start from pre-trained
+      weights; students that start from random ones need some hundred, or they teach each other noise.
+    - ``unsup_ramp``: iterations >= 0 over which the weight then rises linearly. Default 0, as published.
     - ``unsup_loss``: a loss with ``forward(logits, target_logits, weight, valid)``. Default
       ``mmssl.HardPseudoLabelLoss``, which is CPS.
     - ``mix``: ``None`` or ``dict(type='mmssl.CutMix')``. Default ``None``.
@@ -56,6 +60,8 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
         sup_weight=1.0,
         unsup_weight=1.0,
+        unsup_begin=0,
+        unsup_ramp=0,
         unsup_loss=dict(type='mmssl.HardPseudoLabelLoss'),
         mix=None,
         unsup_on=None,
@@ -77,6 +83,8 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             cfg['unsup_on'] = 'all' if cfg['mix'] is None else 'unlabeled'
         check_weight(cfg['sup_weight'], 'semi_train_cfg.sup_weight')
         check_weight(cfg['unsup_weight'], 'semi_train_cfg.unsup_weight')
+        check_count(cfg['unsup_begin'], 'semi_train_cfg.unsup_begin')
+        check_count(cfg['unsup_ramp'], 'semi_train_cfg.unsup_ramp')
         check_choice(cfg['unsup_on'], ('all', 'unlabeled'), 'semi_train_cfg.unsup_on')
         check_choice(cfg['pseudo_label_mode'], ('train', 'eval'), 'semi_train_cfg.pseudo_label_mode')
         check_choice(cfg['ignore_padding'], (True, False), 'semi_train_cfg.ignore_padding')
@@ -99,7 +107,8 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         self.warn_if_same('student1', 'student2')
         labeled, unlabeled = get_branch(inputs, 'sup'), get_branch(inputs, 'unsup_weak')
         labeled_samples, unlabeled_samples = get_branch(data_samples, 'sup'), get_branch(data_samples, 'unsup_weak')
-        on_labeled = self.semi_train_cfg['unsup_on'] == 'all'
+        weight = self.unsup_weight()
+        on_labeled = weight > 0 and self.semi_train_cfg['unsup_on'] == 'all'
 
         losses: dict[str, Any] = {}
         logits: list[list[Tensor]] = [[], []]
@@ -108,6 +117,11 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             losses.update(self.named_supervised_losses(sup_losses, name))
             if on_labeled:
                 logits[index].append(sup_logits)
+
+        if weight == 0:
+            # Attached to the graph: no rank may find a loss missing.
+            losses['unsup_loss'] = 0 * sum(value for name, value in losses.items() if 'loss' in name)
+            return losses
 
         images, valid, truth = unlabeled, self.valid_mask(unlabeled_samples, unlabeled), None
         if self.recording:
@@ -147,7 +161,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             torch.cat(target_logits[::-1]),
             **({} if all_valid is None else valid_arguments(torch.cat([all_valid, all_valid]))),
         )
-        losses['unsup_loss'] = 2 * self.semi_train_cfg['unsup_weight'] * unsup_loss
+        losses['unsup_loss'] = 2 * weight * unsup_loss
         losses.update(prefixed(self.unsup_loss.statistics, 'unsup_'))
         if self.recording:
             self.record = UnsupervisedRecord(

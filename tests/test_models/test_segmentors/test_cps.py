@@ -140,6 +140,23 @@ def test_pseudo_labels_restore_every_mode(tiny_segmentor: dict, make_batch: Call
     assert not frozen.training
 
 
+def test_unsupervised_loss_begins_and_rises(tiny_segmentor: dict, make_batch: Callable) -> None:
+    inputs, samples = make_batch()
+    model = build(tiny_segmentor, unsup_weight=2.0, unsup_begin=2, unsup_ramp=4, unsup_on='unlabeled')
+    supervised = deepcopy(model.student1)
+    supervised.loss(inputs['sup'], samples['sup'])
+    losses = model.loss(inputs, samples)
+    # Before it begins, only the labeled images have moved the running statistics, and the loss is a zero with a graph.
+    for ours, theirs in zip(model.student1.buffers(), supervised.buffers(), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    assert losses['unsup_loss'] == 0 and losses['unsup_loss'].requires_grad
+    resumed = build(tiny_segmentor, unsup_weight=2.0, unsup_begin=2, unsup_ramp=4)
+    resumed.load_state_dict(model.state_dict())
+    assert [resumed.unsup_weight() for _ in range(6)] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.0]
+    immediate = build(tiny_segmentor, unsup_weight=2.0)
+    assert immediate.unsup_weight() == 2.0
+
+
 def test_padding_is_left_out_on_request(tiny_segmentor: dict, make_batch: Callable) -> None:
     inputs, samples = make_batch()
     for sample in samples['unsup_weak']:
@@ -276,6 +293,8 @@ def test_foreign_checkpoint_is_refused(tiny_segmentor: dict) -> None:
         (dict(unsup_wieght=1.0), KeyError, 'model.semi_train_cfg: unknown key `unsup_wieght`; did you mean `unsup_weight`'),
         (dict(unsup_weight=-1.0), ValueError, 'model.semi_train_cfg.unsup_weight must be a finite number >= 0, got -1.0'),
         (dict(sup_weight=float('nan')), ValueError, 'model.semi_train_cfg.sup_weight'),
+        (dict(unsup_begin=-1), ValueError, 'model.semi_train_cfg.unsup_begin must be an integer >= 0, got -1'),
+        (dict(unsup_ramp=1.5), ValueError, 'model.semi_train_cfg.unsup_ramp must be an integer >= 0, got 1.5'),
         (dict(unsup_on='labeled'), ValueError, "model.semi_train_cfg.unsup_on must be one of .*, got 'labeled'"),
         (dict(pseudo_label_mode='test'), ValueError, 'model.semi_train_cfg.pseudo_label_mode must be one of'),
         (dict(mix=dict(type='mmssl.CutMix', num_boxes=0)), ValueError, '`num_boxes` must be >= 1, got 0'),
