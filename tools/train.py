@@ -85,10 +85,13 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
         use_auto_scale_lr(cfg)
     settle_resume(cfg, args.resume)
     world_size = int(os.environ.get('SLURM_NTASKS' if cfg.launcher == 'slurm' else 'WORLD_SIZE', 1))
-    for warning in quick_check(cfg, world_size=world_size).warnings:
+    report = quick_check(cfg, world_size=world_size)
+    for warning in report.warnings:
         warn(str(warning))
     prepare_devices(cfg)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    for source in report.sources:
+        runner.logger.info(f'source {source}')
     runner.register_hook(SetupIsOver(setup_is_over))
     runner.train()
 
