@@ -248,6 +248,25 @@ class SemiBaseSegmentor(BaseSegmentor):
         """Losses and statistics of one batch, by branch."""
         raise NotImplementedError(f'{type(self).__name__} must define `loss`')
 
+    def parse_losses(self, losses: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Sum the losses, as mmengine does, and stop before the update if the sum is not finite.
+
+        Raises:
+            FloatingPointError: Names the losses that are not finite, and the iteration.
+        """
+        total, log_vars = super().parse_losses(losses)
+        if not torch.isfinite(total):
+            wrong = {
+                name: value.item() for name, value in log_vars.items()
+                if 'loss' in name and name != 'loss' and not torch.isfinite(value)
+            }  # fmt: skip
+            raise FloatingPointError(
+                f'iteration {int(self.iteration)}: {wrong or dict(loss=total.item())} is not finite; stopped before '
+                'the update, so the last checkpoint is good. Lower optim_wrapper.optimizer.lr or clip gradients '
+                '(optim_wrapper.clip_grad)'
+            )
+        return total, log_vars
+
     # --- prediction: the stock student's, unchanged ----------------------------------------------------------------
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:

@@ -157,6 +157,17 @@ def test_unsupervised_loss_begins_and_rises(tiny_segmentor: dict, make_batch: Ca
     assert immediate.unsup_weight() == 2.0
 
 
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_non_finite_loss_stops_before_the_update(tiny_segmentor: dict, make_batch: Callable, value: float) -> None:
+    inputs, samples = make_batch()
+    model = build(tiny_segmentor)
+    model.parse_losses(model.loss(inputs, samples))
+    with torch.no_grad():
+        model.student2.decode_head.conv_seg.bias[0] = value
+    with pytest.raises(FloatingPointError, match=r"iteration 2: .*'sup_student2.decode.loss_ce': nan.* is not finite"):
+        model.parse_losses(model.loss(inputs, samples))
+
+
 def test_padding_is_left_out_on_request(tiny_segmentor: dict, make_batch: Callable) -> None:
     inputs, samples = make_batch()
     for sample in samples['unsup_weak']:
