@@ -55,7 +55,7 @@ $(STAMP): setup.py
 ifeq ($(STACK),openmmlab)
 	@echo '[3/4] mmcv 2.1.0'
 	@$(PY) -m pip install $(PIP_ARGS) 'setuptools<81' 'numpy<2' wheel
-	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation $(if $(MMCV_WHEEL),'$(MMCV_WHEEL)',mmcv==2.1.0)
+	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation 'numpy<2' 'opencv-python<4.11' $(if $(MMCV_WHEEL),'$(MMCV_WHEEL)',mmcv==2.1.0)
 else
 	@echo '[3/4] the build tools'
 	@$(PY) -m pip install $(PIP_ARGS) --upgrade 'setuptools>=64' wheel
