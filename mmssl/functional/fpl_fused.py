@@ -4,7 +4,9 @@ Four ideas carry it:
 
 1. Loss, weight, statistics and the gradient (Eq. 8, closed form) are computed together, block of pixels by block of
    pixels, in buffers that stay in the processor's cache. Only the gradient is kept, so the peak is one tensor of the
-   size of the logits; backward only scales it.
+   size of the logits; backward only scales it. On a CPU, each thread works through blocks of its own: about a thousand
+   small operations that all threads had to begin and end together would wait for the slowest a thousand times, which
+   costs seconds on a machine that is busy with loading data.
 2. Classes are ranked by a sorting network: a fixed list of max/min pairs, each done for all pixels of a block at once.
    A general sort of (N, C, H, W) along C is an order of magnitude slower.
 3. Where the most probable class alone reaches T, K is 1 and two maxima say all: those pixels, most of them with a
@@ -12,8 +14,12 @@ Four ideas carry it:
 4. Y enters as a threshold on the teacher's logits, and masks are floats: no gather, no index, no infinity.
 """
 
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import torch
@@ -29,11 +35,12 @@ from .fpl import (
     mean_denominator,
 )
 
-# Pixels in a block. Operations on single rows of a block stay below PyTorch's threshold (2^15 elements) for waking the
-# other threads, which costs more than it gives on rows this short; whole blocks are above it.
+# Pixels in a block on a CPU: rows long enough to hide the cost of a call, buffers small enough for the cache.
 CPU_BLOCK = 1 << 15
 # On a GPU every operation is a kernel launch, so blocks are as large as the memory of two tensors of logits allows.
 GPU_BLOCK = 1 << 19
+
+Piece = tuple[slice, slice]  # images and pixels
 
 
 class FPLOptions(NamedTuple):
@@ -110,8 +117,9 @@ def sorting_network(size: int, top: int) -> tuple[tuple[int, int], ...]:
 class Workspace:
     """Buffers of one block and the sorting network of one call."""
 
-    def __init__(self, num_classes: int, block: int, like: Tensor, options: FPLOptions) -> None:
+    def __init__(self, num_classes: int, block: int, like: Tensor, options: FPLOptions, shortcut: bool) -> None:
         self.options = options
+        self.shortcut = shortcut
         self.num_classes = num_classes
         self.on_cpu = like.device.type == 'cpu'
         table = k_from_n(num_classes, options.max_k, options.k_rule, options.k_ratio)
@@ -122,9 +130,6 @@ class Workspace:
         self.network = sorting_network(num_classes, max(self.num_sums, self.max_k) + 1)
         self.k_table = torch.tensor(table, device=like.device)
         self.buffers = [like.new_empty(num_classes + 1, block) for _ in range(4)]
-        # From a teacher that is unsure of most pixels of a block, the shortcut for sure pixels is not tried again.
-        # It also needs the first class to be the only one of its probability, hence more than one half.
-        self.try_shortcut = self.on_cpu and options.cum_prob > 0.5
 
     def rows(self, index: int, width: int, extra: int = 0) -> Tensor:
         """The first ``width`` columns of a buffer, with one row per class (and ``extra`` rows)."""
@@ -175,22 +180,32 @@ def rank_columns(target: Tensor, work: Workspace) -> tuple[Ranked, Tensor | None
     Returns:
         The assignment, and the indices of the columns that the shortcut did not serve (None: it was not tried).
     """
-    if not work.try_shortcut:
+    if not work.shortcut:
         return rank_all(target, work), None
     width = target.shape[1]
     first = target.amax(dim=0)
     exps = torch.sub(target, first, out=work.rows(1, width)).exp_()
     total = exps.sum(dim=0)
     unsure = torch.nonzero(total * work.options.cum_prob > 1).squeeze(1)
-    if unsure.numel() > width // 2:
-        work.try_shortcut = False
-        return rank_all(target, work), None
     second = torch.lt(exps, 1, out=work.rows(2, width)).mul_(exps).amax(dim=0)
     sure = Ranked(first, torch.ones_like(first), total.reciprocal(), second / total)
     if unsure.numel():
         for row, values in zip(sure, rank_all(target.index_select(1, unsure), work), strict=True):
             row.index_copy_(0, unsure, values)
     return sure, unsure
+
+
+def shortcut_pays(teacher: Tensor, options: FPLOptions) -> bool:
+    """Whether the first class alone reaches T at most pixels, judged on a thousand pixels of each image (CPU only).
+
+    One answer for all blocks keeps the result independent of which thread takes which block. The shortcut needs the
+    first class to be the only one of its probability, hence T above one half.
+    """
+    if options.cum_prob <= 0.5 or teacher.numel() == 0:
+        return False
+    sample = teacher[:, :, ::max(teacher.shape[2] // 1024, 1)]
+    sure = sample.to(compute_dtype(sample)).softmax(dim=1).amax(dim=1) >= options.cum_prob
+    return bool(sure.double().mean() > 0.5)
 
 
 def positive_mask(target: Tensor, ranked: Ranked, work: Workspace) -> Tensor:
@@ -269,7 +284,7 @@ def block_loss(logits: Tensor, target: Tensor, work: Workspace, factor: Tensor |
     return loss, ranked, weight, entropy
 
 
-def blocks(num_images: int, num_pixels: int, size: int) -> Iterator[tuple[slice, slice]]:
+def blocks(num_images: int, num_pixels: int, size: int) -> Iterator[Piece]:
     """Cut (images, pixels) into pieces of about ``size`` pixels: parts of one image, or several whole images."""
     if num_pixels >= size or num_images == 1:
         for image in range(num_images):
@@ -281,7 +296,7 @@ def blocks(num_images: int, num_pixels: int, size: int) -> Iterator[tuple[slice,
             yield slice(image, min(image + images, num_images)), slice(0, num_pixels)
 
 
-def columns_of(tensor: Tensor, piece: tuple[slice, slice], dtype: torch.dtype) -> Tensor:
+def columns_of(tensor: Tensor, piece: Piece, dtype: torch.dtype) -> Tensor:
     """One piece of a (N, C, P) tensor as (C, n) with contiguous rows: a view where it can be."""
     images, pixels = piece
     if images.stop - images.start == 1:
@@ -290,6 +305,52 @@ def columns_of(tensor: Tensor, piece: tuple[slice, slice], dtype: torch.dtype) -
         columns = tensor[images].transpose(0, 1).flatten(1)
     columns = columns.to(dtype)
     return columns if columns.stride(1) == 1 else columns.contiguous()
+
+
+@lru_cache(maxsize=8)
+def single_threads(count: int, process: int) -> ThreadPoolExecutor:
+    """``count`` threads whose tensor operations each run on one core, for the life of ``process``.
+
+    PyTorch's number of threads is a setting of each thread that new threads take over from the last one who set it;
+    so it is put back. A forked process has none of these threads, hence the second key.
+    """
+    started = threading.Barrier(count + 1)
+
+    def start() -> None:
+        torch.get_num_threads()  # makes the thread take over the common setting now and not over ours later
+        torch.set_num_threads(1)
+        started.wait()
+
+    pool = ThreadPoolExecutor(count, thread_name_prefix='mmssl-fpl')
+    for _ in range(count):
+        pool.submit(start)
+    started.wait()
+    torch.set_num_threads(count)
+    return pool
+
+
+def for_each(pieces: list[Piece], make_worker: Callable[[], Callable[[Piece], None]], num_threads: int) -> None:
+    """Call a worker with every piece; with several threads, each has a worker of its own and takes what is next."""
+    def run(queue: SimpleQueue) -> None:
+        worker = make_worker()
+        with torch.no_grad():  # a setting of the thread
+            while not queue.empty():
+                try:
+                    piece = queue.get_nowait()
+                except Empty:
+                    return
+                worker(piece)
+
+    queue: SimpleQueue = SimpleQueue()
+    for piece in pieces:
+        queue.put(piece)
+    num_threads = min(num_threads, len(pieces))
+    if num_threads <= 1:
+        run(queue)
+        return
+    pool = single_threads(torch.get_num_threads(), os.getpid())
+    for future in [pool.submit(run, queue) for _ in range(num_threads)]:
+        future.result()
 
 
 def as_images(tensor: Tensor) -> Tensor:
@@ -318,31 +379,40 @@ class FusedFPL(torch.autograd.Function):
         scale = loss_scale if denominator is None else loss_scale / denominator
 
         on_cpu = logits.device.type == 'cpu'
-        size = min(CPU_BLOCK if on_cpu else GPU_BLOCK, max(losses.numel(), 1))
-        work = Workspace(num_classes, size, losses, options)
-        for piece in blocks(num_images, num_pixels, size):
-            z, t = columns_of(student, piece, dtype), columns_of(teacher, piece, dtype)
-            factor = None if factors is None else factors[piece].reshape(-1).to(dtype)
-            if grad is not None and not balance:
-                factor = scale if factor is None else factor * scale
-            target_grad = None
-            if grad is not None:
-                # One image is written in place; several lie class by class in the block and image by image in memory.
-                in_place = piece[0].stop - piece[0].start == 1
-                target_grad = grad[piece[0].start, :, piece[1]] if in_place else torch.empty_like(z)
-            loss, ranked, weight, entropy = block_loss(z, t, work, factor, target_grad, balance)
-            losses[piece].view(-1).copy_(loss.mul_(weight))
-            weights[piece].view(-1).copy_(weight)
-            ks[piece].view(-1).copy_(ranked.k)
-            if entropy is not None:
-                entropies[piece].view(-1).copy_(entropy)
-            if valids is not None and target_grad is not None:
-                invalid = ~valids[piece].reshape(-1)
-                if not on_cpu or bool(invalid.any()):
-                    # Not a product with the mask: padding may hold anything, NaN too.
-                    target_grad.masked_fill_(invalid, 0)
-            if grad is not None and not in_place:
-                grad[piece[0]].copy_(target_grad.unflatten(1, (-1, num_pixels)).transpose(0, 1))
+        num_threads = torch.get_num_threads() if on_cpu else 1
+        size = min(CPU_BLOCK if on_cpu else GPU_BLOCK, max(-(-losses.numel() // num_threads), 1))
+        shortcut = on_cpu and shortcut_pays(teacher, options)
+
+        def make_worker() -> Callable[[Piece], None]:
+            work = Workspace(num_classes, size, losses, options, shortcut)
+
+            def worker(piece: Piece) -> None:
+                z, t = columns_of(student, piece, dtype), columns_of(teacher, piece, dtype)
+                factor = None if factors is None else factors[piece].reshape(-1).to(dtype)
+                if grad is not None and not balance:
+                    factor = scale if factor is None else factor * scale
+                # One image is written in place; several lie class by class in the block, image by image in memory.
+                in_place, block_grad = piece[0].stop - piece[0].start == 1, None
+                if grad is not None:
+                    block_grad = grad[piece[0].start, :, piece[1]] if in_place else torch.empty_like(z)
+                loss, ranked, weight, entropy = block_loss(z, t, work, factor, block_grad, balance)
+                losses[piece].view(-1).copy_(loss.mul_(weight))
+                weights[piece].view(-1).copy_(weight)
+                ks[piece].view(-1).copy_(ranked.k)
+                if entropies is not None:
+                    entropies[piece].view(-1).copy_(entropy)
+                if block_grad is not None:
+                    if valids is not None:
+                        invalid = ~valids[piece].reshape(-1)
+                        if not on_cpu or bool(invalid.any()):
+                            # Not a product with the mask: padding may hold anything, NaN too.
+                            block_grad.masked_fill_(invalid, 0)
+                    if not in_place:
+                        grad[piece[0]].copy_(block_grad.unflatten(1, (-1, num_pixels)).transpose(0, 1))
+
+            return worker
+
+        for_each(list(blocks(num_images, num_pixels, size)), make_worker, num_threads)
 
         if valids is not None:
             losses.masked_fill_(~valids, 0)

@@ -1,0 +1,191 @@
+"""Time and memory of FPLLoss, against cross entropy with the teacher's arg-max and against a plain transcription.
+
+    python benchmarks/fpl_loss.py [--threads 2] [--repeats 15] [--json FILE]
+
+Every figure is forward + backward of a mean loss, float32. The methods take turns within each repeat, so that a busy
+machine slows all of them; the table has medians. Rows:
+
+* ``cross_entropy``: ``F.cross_entropy(logits, label)``, the label ready; ``cross_entropy_argmax`` also computes it,
+  which is what the step of cross pseudo supervision pays.
+* ``fpl``: ``FPLLoss()``; ``fpl_released``: the released code's options (K <= 3, balanced to cross entropy);
+  ``fpl_scaled``: ``1.5 * FPLLoss()``, an incoming gradient other than 1, which costs a copy.
+* ``plain``: the functions of ``mmssl.functional.fpl``, a sort-based transcription, with autograd.
+
+Teachers: ``trained`` has smooth, confident logits, K = 1 at most pixels; ``random`` has normal noise for logits, the
+worst case. Memory is what the process holds at its peak beyond its inputs: peak resident set (VmHWM, reset through
+/proc/self/clear_refs) of one call, in a process of its own. Linux only, on a CPU; on a GPU it is the allocator's peak.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmssl.functional import fpl
+from mmssl.models.losses import FPLLoss
+
+SHAPES = {'voc': (4, 21, 512, 512), 'cityscapes': (2, 19, 769, 769)}
+TEACHERS = ('trained', 'random')
+METHODS = ('cross_entropy', 'cross_entropy_argmax', 'fpl', 'fpl_released', 'fpl_scaled', 'plain')
+
+
+def plain_fpl(logits: Tensor, target_logits: Tensor) -> Tensor:
+    """FPL as the paper writes it down: sort, cumulate, mask, two log-sum-exps."""
+    fuzzy = fpl.fuzzy_positive_assignment(target_logits)
+    weight = fpl.fuzzy_positive_weight(fuzzy.positive_prob, fuzzy.negative_prob, fuzzy.k)
+    return (weight * fpl.fuzzy_positive_loss(logits, fuzzy.positive)).mean()
+
+
+def make_inputs(shape: tuple[int, ...], teacher: str, seed: int, device: str) -> tuple[Tensor, Tensor]:
+    """Student logits that require a gradient, and teacher logits."""
+    generator = torch.Generator().manual_seed(seed)
+    if teacher == 'random':
+        target = torch.randn(shape, generator=generator)
+    else:
+        coarse = torch.randn(shape[0], shape[1], shape[2] // 16 + 2, shape[3] // 16 + 2, generator=generator) * 12
+        target = F.interpolate(coarse, size=shape[2:], mode='bilinear')
+    student = (0.8 * target + torch.randn(shape, generator=generator)).to(device).requires_grad_()
+    return student, target.to(device)
+
+
+def make_step(method: str, logits: Tensor, target: Tensor) -> Callable[[], None]:
+    """One forward and backward of ``method``."""
+    label = target.argmax(dim=1) if method == 'cross_entropy' else None
+    loss = FPLLoss(max_k=3, weight_bound='top_k_plus_1', balance='ce_value') if method == 'fpl_released' else FPLLoss()
+
+    def step() -> None:
+        logits.grad = None
+        if method == 'cross_entropy':
+            value = F.cross_entropy(logits, label)
+        elif method == 'cross_entropy_argmax':
+            value = F.cross_entropy(logits, target.argmax(dim=1))
+        elif method == 'plain':
+            value = plain_fpl(logits, target)
+        else:
+            value = loss(logits, target) * (1.5 if method == 'fpl_scaled' else 1)
+        value.backward()
+        if logits.is_cuda:
+            torch.cuda.synchronize()
+
+    return step
+
+
+def measure_time(shape: tuple[int, ...], teacher: str, seed: int, device: str, repeats: int) -> dict[str, list[float]]:
+    """Milliseconds of each repeat, per method; the methods take turns."""
+    logits, target = make_inputs(shape, teacher, seed, device)
+    steps = {method: make_step(method, logits, target) for method in METHODS}
+    for step in steps.values():
+        step()
+    times: dict[str, list[float]] = {method: [] for method in METHODS}
+    for repeat in range(repeats):
+        for method, step in steps.items():
+            start = time.perf_counter()
+            step()
+            times[method].append(1e3 * (time.perf_counter() - start))
+        print(f'\r{teacher} {shape}: repeat {repeat + 1}/{repeats} ', end='', file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return times
+
+
+def resident(field: str) -> float:
+    """A line of /proc/self/status in MiB."""
+    for line in Path('/proc/self/status').read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f'/proc/self/status has no {field}: peak memory can be measured on Linux only')
+
+
+def measure_memory(method: str, shape: tuple[int, ...], teacher: str, seed: int, device: str) -> float:
+    """Peak MiB beyond the inputs of one call. Call it in a fresh process: freed memory that is kept would hide uses."""
+    make_step(method, *make_inputs((2, shape[1], 8, 8), teacher, seed, device))()  # libraries, threads
+    step = make_step(method, *make_inputs(shape, teacher, seed, device))
+    if device != 'cpu':
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
+    Path('/proc/self/clear_refs').write_text('5')  # VmHWM becomes VmRSS
+    before = resident('VmRSS')
+    step()
+    return resident('VmHWM') - before
+
+
+def measure_memory_apart(method: str, shape_name: str, teacher: str, args: argparse.Namespace) -> float:
+    """:func:`measure_memory` in a process of its own."""
+    command = [sys.executable, __file__, '--memory-of', method, '--shapes', shape_name, '--teachers', teacher,
+               '--seed', str(args.seed), '--threads', str(args.threads), '--device', args.device]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout.splitlines()[-1])
+
+
+def describe_machine(args: argparse.Namespace) -> dict[str, object]:
+    """What the figures depend on."""
+    cpu = next((line.split(':')[1].strip() for line in Path('/proc/cpuinfo').read_text().splitlines()
+                if line.startswith('model name')), platform.processor()) if sys.platform == 'linux' else ''
+    return dict(date=datetime.now(timezone.utc).isoformat(timespec='seconds'), cpu=cpu, cores=os.cpu_count(),
+                threads=args.threads, load_before=os.getloadavg(), torch=torch.__version__,
+                python=platform.python_version(), seed=args.seed, repeats=args.repeats, device=args.device)
+
+
+def main() -> None:
+    """Measure, print a table and JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--shapes', nargs='+', choices=SHAPES, default=list(SHAPES))
+    parser.add_argument('--teachers', nargs='+', choices=TEACHERS, default=list(TEACHERS))
+    parser.add_argument('--repeats', type=int, default=15)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--device', default='cpu')
+    parser.add_argument('--json', type=Path, help='file for the results')
+    parser.add_argument('--memory-of', choices=METHODS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.memory_of:
+        print(measure_memory(args.memory_of, SHAPES[args.shapes[0]], args.teachers[0], args.seed, args.device))
+        return
+
+    report = dict(machine=describe_machine(args), results=[])
+    header = f'{"":22}{"median ms":>10}{"min ms":>9}{"x CE":>7}{"x CE+argmax":>13}{"plain / it":>12}{"MiB":>8}{"x CE":>7}'
+    for name in args.shapes:
+        for teacher in args.teachers:
+            logits, target = make_inputs(SHAPES[name], teacher, args.seed, args.device)
+            loss = FPLLoss()
+            loss(logits.detach(), target)
+            k1_ratio, mean_k = (loss.statistics[key].item() for key in ('k1_ratio', 'mean_k'))
+            del logits, target
+            times = measure_time(SHAPES[name], teacher, args.seed, args.device, args.repeats)
+            median = {method: statistics.median(values) for method, values in times.items()}
+            memory = {method: measure_memory_apart(method, name, teacher, args) for method in METHODS}
+            print(f'\n{name} {SHAPES[name]}, {teacher} teacher: K = 1 at {k1_ratio:.1%}, mean K {mean_k:.2f}\n{header}')
+            for method in METHODS:
+                row = dict(
+                    shape=SHAPES[name], teacher=teacher, k1_ratio=k1_ratio, method=method, median_ms=median[method],
+                    min_ms=min(times[method]), over_cross_entropy=median[method] / median['cross_entropy'],
+                    over_cross_entropy_argmax=median[method] / median['cross_entropy_argmax'],
+                    plain_over_this=median['plain'] / median[method], memory_mib=memory[method],
+                    memory_over_cross_entropy=memory[method] / memory['cross_entropy'])
+                report['results'].append(row)
+                print(f'{method:22}{row["median_ms"]:10.1f}{row["min_ms"]:9.1f}{row["over_cross_entropy"]:7.2f}'
+                      f'{row["over_cross_entropy_argmax"]:13.2f}{row["plain_over_this"]:12.2f}'
+                      f'{row["memory_mib"]:8.0f}{row["memory_over_cross_entropy"]:7.2f}')
+    report['machine']['load_after'] = os.getloadavg()
+    text = json.dumps(report, indent=1)
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(text + '\n')
+    print(f'\n{text}')
+
+
+if __name__ == '__main__':
+    main()
