@@ -106,8 +106,8 @@ def main(argv: list[str] | None = None) -> int:
         config=args.config, batch={name: len(value) for name, value in inputs.items()}, size=size,
         step_ms=1e3 * median['step'], parts_ms=1e3 * median['parts'], unsup_loss_ms=1e3 * median['loss'],
         ratio=statistics.median(ratios), ratio_with_loss=statistics.median(with_loss), rounds=args.rounds,
-        threads=args.threads, seed=args.seed, torch=torch.__version__, machine=platform.processor() or platform.machine(),
-        date=datetime.date.today().isoformat(),
+        threads=args.threads, seed=args.seed, torch=torch.__version__,
+        machine=platform.processor() or platform.machine(), date=datetime.date.today().isoformat(),
     )  # fmt: skip
     print(f'step {result["step_ms"]:.0f} ms; student passes {result["parts_ms"]:.0f} ms; '
           f'unsupervised loss {result["unsup_loss_ms"]:.0f} ms')

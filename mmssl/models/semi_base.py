@@ -143,7 +143,8 @@ class PlainCheckpointLoader:
         unexpected = [name for name in plain if name not in expected]
         parts = [f'{len(matched)} keys matched']
         for what, keys in (('missing', missing), ('unexpected', unexpected), ('of another shape', wrong_shape)):
-            parts.append(f'{len(keys)} {what}' + (f' ({", ".join(keys[:5])}{", ..." if len(keys) > 5 else ""})' * bool(keys)))
+            some = f' ({", ".join(keys[:5])}{", ..." if len(keys) > 5 else ""})' if keys else ''
+            parts.append(f'{len(keys)} {what}{some}')
         print_log(f'plain checkpoint -> {student}: {"; ".join(parts)}', logger='current', level=logging.INFO)
 
 

@@ -1,4 +1,4 @@
-"""Started by torchrun: saves the gradients of one step of several models, with the whole batch spread over the ranks."""
+"""Started by torchrun: saves the gradients of several models, with the whole batch spread over the ranks."""
 
 import sys
 
@@ -72,7 +72,7 @@ def main(out: str) -> None:
     init_default_scope('mmseg')
     mine = [unit(index) for index in range(rank, UNITS, world_size)]
     inputs = {name: torch.cat([part[0][name] for part in mine]) for name in ('sup', 'unsup_weak')}
-    samples = {name: sum((part[1][name] for part in mine), []) for name in ('sup', 'unsup_weak')}
+    samples = {name: [item for part in mine for item in part[1][name]] for name in ('sup', 'unsup_weak')}
     saved = {}
     for name, config in CASES.items():
         torch.manual_seed(0)

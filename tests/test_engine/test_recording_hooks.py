@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 pytest.importorskip('mmseg')
-import cv2  # noqa: E402
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from mmengine.config import Config  # noqa: E402
-from mmengine.runner import Runner  # noqa: E402
+import cv2
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
 
-from mmssl.engine.hooks import FPLDiagnosticsHook, PseudoLabelVisualizationHook  # noqa: E402
-from mmssl.engine.hooks.pseudo_label_visualization_hook import denormalize  # noqa: E402
+from mmssl.engine.hooks import FPLDiagnosticsHook, PseudoLabelVisualizationHook
+from mmssl.engine.hooks.pseudo_label_visualization_hook import denormalize
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = (64, 64)

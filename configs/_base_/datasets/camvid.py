@@ -1,4 +1,4 @@
-# CamVid at half resolution, the 46 labeled images (1/8) alone. The root has img_dir/{train,val,test} and ann_dir/{train,val,test}.
+# CamVid at half resolution, the 46 labeled images (1/8) alone. The root has img_dir and ann_dir with train, val, test.
 data_root = '{{$CAMVID_ROOT:data/camvid}}'
 split_dir = '{{ fileDirname }}/../splits/camvid'
 crop_size = (160, 160)

@@ -32,5 +32,8 @@ train_dataloader = dict(
                     dict(type='LoadAnnotations'),
                     dict(type='mmssl.TrackPadding'),
                     *_base_.geometry,
-                    dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=[dict(type='mmssl.PackSemiSegInputs')]),
+                    dict(
+                        type='mmssl.MultiBranch',
+                        branches=branches,
+                        unsup_weak=[dict(type='mmssl.PackSemiSegInputs')]),
                 ]))))

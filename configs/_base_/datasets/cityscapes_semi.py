@@ -28,5 +28,8 @@ train_dataloader = dict(
                     _base_.load_image,
                     dict(type='mmssl.TrackPadding'),
                     *_base_.geometry,
-                    dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=[dict(type='mmssl.PackSemiSegInputs')]),
+                    dict(
+                        type='mmssl.MultiBranch',
+                        branches=branches,
+                        unsup_weak=[dict(type='mmssl.PackSemiSegInputs')]),
                 ]))))

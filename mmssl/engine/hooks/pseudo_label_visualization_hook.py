@@ -1,4 +1,4 @@
-"""Pictures of what the unsupervised loss sees: image, pseudo label, K, weight, prediction, and R where truth is known."""
+"""Pictures of what the unsupervised loss sees: image, pseudo label, K, weight, prediction; R where truth is known."""
 
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ class PseudoLabelVisualizationHook(RecordingHook):
     """Writes a picture with one row for each of the first images of an unlabeled batch.
 
     The columns are the (mixed) image, the pseudo label, K of FPL's Alg. 1, FPL's pixel weight, the student's
-    prediction, and, where the data set gives the hidden truth, the truth and the positive-gradient score R. With another
-    unsupervised loss than ``mmssl.FPLLoss``, K, weight and R are those that FPL's defaults would give. Pictures go to
-    ``<work_dir>/<timestamp>/vis_data/pseudo_labels/iter_<n>.png`` and to the visualizer's backends (TensorBoard, WandB).
+    prediction, and, where the data set gives the hidden truth, the truth and the positive-gradient score R. With
+    another unsupervised loss than ``mmssl.FPLLoss``, K, weight and R are those that FPL's defaults would give. Pictures
+    go to ``<work_dir>/<timestamp>/vis_data/pseudo_labels/iter_<n>.png`` and to the visualizer's other backends
+    (TensorBoard, WandB).
 
     Args:
         interval: Iterations between pictures, >= 1. Default: 500.

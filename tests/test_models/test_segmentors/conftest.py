@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip('mmseg')
-import torch  # noqa: E402
-from mmengine.registry import init_default_scope  # noqa: E402
-from mmengine.structures import PixelData  # noqa: E402
-from mmseg.structures import SegDataSample  # noqa: E402
+import torch
+from mmengine.registry import init_default_scope
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,9 @@ def tiny_segmentor() -> dict[str, Any]:
     loss = dict(type='CrossEntropyLoss', avg_non_ignore=True)
     return dict(
         type='EncoderDecoder',
-        data_preprocessor=dict(type='SegDataPreProcessor', mean=[127.5] * 3, std=[60.0] * 3, size=(32, 32), seg_pad_val=255),
+        data_preprocessor=dict(
+            type='SegDataPreProcessor', mean=[127.5] * 3, std=[60.0] * 3, size=(32, 32), seg_pad_val=255
+        ),
         backbone=dict(
             type='ResNetV1c', depth=18, stem_channels=4, base_channels=4, strides=(1, 2, 1, 1), norm_cfg=norm_cfg
         ),

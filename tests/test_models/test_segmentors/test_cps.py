@@ -301,8 +301,8 @@ def test_foreign_checkpoint_is_refused(tiny_segmentor: dict) -> None:
 @pytest.mark.parametrize(
     ('options', 'error', 'message'),
     [
-        (dict(unsup_wieght=1.0), KeyError, 'model.semi_train_cfg: unknown key `unsup_wieght`; did you mean `unsup_weight`'),
-        (dict(unsup_weight=-1.0), ValueError, 'model.semi_train_cfg.unsup_weight must be a finite number >= 0, got -1.0'),
+        (dict(unsup_wieght=1.0), KeyError, 'semi_train_cfg: unknown key `unsup_wieght`; did you mean `unsup_weight`'),
+        (dict(unsup_weight=-1.0), ValueError, 'model.semi_train_cfg.unsup_weight must be a finite number >= 0, got'),
         (dict(sup_weight=float('nan')), ValueError, 'model.semi_train_cfg.sup_weight'),
         (dict(unsup_begin=-1), ValueError, 'model.semi_train_cfg.unsup_begin must be an integer >= 0, got -1'),
         (dict(unsup_ramp=1.5), ValueError, 'model.semi_train_cfg.unsup_ramp must be an integer >= 0, got 1.5'),
