@@ -9,7 +9,7 @@ Four ideas carry it:
    costs seconds on a machine that is busy with loading data.
 2. Classes are ranked by a sorting network: a fixed list of max/min pairs, each done for all pixels of a block at once.
    A general sort of (N, C, H, W) along C is an order of magnitude slower.
-3. Where the most probable class alone reaches T, K is 1 and two maxima say all: those pixels, most of them with a
+3. Where the two most probable classes reach T, K is 1 and two maxima say all: those pixels, most of them with a
    trained teacher, skip the network (CPU only; on a GPU the extra synchronization would cost more).
 4. Y enters as a threshold on the teacher's logits, and masks are floats: no gather, no index, no infinity.
 """
@@ -35,8 +35,10 @@ from .fpl import (
     mean_denominator,
 )
 
-# Pixels in a block on a CPU: rows long enough to hide the cost of a call, buffers small enough for the cache.
-CPU_BLOCK = 1 << 15
+# On a CPU: pixels that a thread takes at a time; pixels whose classes are ranked together (operations on single rows,
+# which must be long enough to hide the cost of a call); and pixels in all other operations (on all rows, whose buffers
+# must fit the cache of one core).
+CPU_BLOCK, CPU_RANK_BLOCK, CPU_ROWS_BLOCK = 1 << 16, 1 << 15, 1 << 13
 # On a GPU every operation is a kernel launch, so blocks are as large as the memory of two tensors of logits allows.
 GPU_BLOCK = 1 << 19
 
@@ -72,12 +74,21 @@ class FPLResult(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Assignment of the pixels of a block, rows of length n: logit of the K-th class, K, P(Y), p of the K+1-th."""
+    """Assignment of the pixels of a block, rows of length n.
+
+    Attributes:
+        last_positive: Teacher logit of the K-th class.
+        k: K.
+        positive_prob: Summed probability of Y.
+        negative_prob: Probability of the (K+1)-th class.
+        tied: 1 where the (K+1)-th class has the same logit as the K-th, else 0.
+    """
 
     last_positive: Tensor
     k: Tensor
     positive_prob: Tensor
     negative_prob: Tensor
+    tied: Tensor
 
 
 @lru_cache(maxsize=64)
@@ -114,14 +125,21 @@ def sorting_network(size: int, top: int) -> tuple[tuple[int, int], ...]:
     return tuple(reversed(kept))
 
 
+def parts(width: int, size: int) -> list[slice]:
+    """Slices of at most ``size`` that cover ``width``."""
+    return [slice(start, min(start + size, width)) for start in range(0, width, size)]
+
+
 class Workspace:
     """Buffers of one block and the sorting network of one call."""
 
-    def __init__(self, num_classes: int, block: int, like: Tensor, options: FPLOptions, shortcut: bool) -> None:
+    def __init__(self, num_classes: int, block: int, like: Tensor, options: FPLOptions, shortcut: int) -> None:
+        self.on_cpu = like.device.type == 'cpu'
+        self.rank_block = min(CPU_RANK_BLOCK, block) if self.on_cpu else block
+        self.rows_block = min(CPU_ROWS_BLOCK, block) if self.on_cpu else block
         self.options = options
         self.shortcut = shortcut
         self.num_classes = num_classes
-        self.on_cpu = like.device.type == 'cpu'
         table = k_from_n(num_classes, options.max_k, options.k_rule, options.k_ratio)
         self.max_k = max(table)
         # n matters up to the first value that gives the largest K, and K + 1 ranks are read.
@@ -129,7 +147,8 @@ class Workspace:
         self.num_sums = max(self.num_sums, 1)
         self.network = sorting_network(num_classes, max(self.num_sums, self.max_k) + 1)
         self.k_table = torch.tensor(table, device=like.device)
-        self.buffers = [like.new_empty(num_classes + 1, block) for _ in range(4)]
+        self.buffers = [like.new_empty(num_classes + 1, max(self.rank_block, self.rows_block)) for _ in range(3)]
+        self.buffers.append(like.new_empty(num_classes, self.rows_block))
 
     def rows(self, index: int, width: int, extra: int = 0) -> Tensor:
         """The first ``width`` columns of a buffer, with one row per class (and ``extra`` rows)."""
@@ -154,72 +173,94 @@ def rank_all(target: Tensor, work: Workspace) -> Ranked:
     exp_rows = exps.unbind(0)
 
     cumulative = work.rows(2, width)
-    cumulative[0].copy_(exp_rows[slots[0]])
+    sums = cumulative.unbind(0)
+    sums[0].copy_(exp_rows[slots[0]])
     for rank in range(1, num_classes):
-        torch.add(cumulative[rank - 1], exp_rows[slots[rank]], out=cumulative[rank])
-    total = cumulative[num_classes - 1].clone()
-    reached = total * work.options.cum_prob
-    n_minus_1 = reached.new_zeros(width)
-    below = torch.empty_like(reached)
-    for rank in range(work.num_sums):
-        n_minus_1 += torch.lt(cumulative[rank], reached, out=below)
+        torch.add(sums[rank - 1], exp_rows[slots[rank]], out=sums[rank])
+    total = sums[-1]
+    reached, below = total * work.options.cum_prob, torch.empty_like(total)
+    n_minus_1 = torch.zeros_like(total)
+    for row in sums[:work.num_sums]:
+        n_minus_1 += torch.lt(row, reached, out=below)  # as floats: comparisons that make booleans are slow
     k = work.k_table.index_select(0, n_minus_1.long())
 
     slot_of_rank = torch.tensor(slots, device=target.device)
     last_slot = slot_of_rank.index_select(0, k - 1).unsqueeze(0)
     next_slot = slot_of_rank.index_select(0, k).unsqueeze(0)
+    last_positive = ranked.gather(0, last_slot).squeeze(0)
     return Ranked(
-        ranked.gather(0, last_slot).squeeze(0), k.to(target.dtype),
+        last_positive, k.to(target.dtype),
         cumulative.gather(0, (k - 1).unsqueeze(0)).squeeze(0) / total,
-        exps.gather(0, next_slot).squeeze(0) / total)
+        exps.gather(0, next_slot).squeeze(0) / total,
+        (ranked.gather(0, next_slot).squeeze(0) == last_positive).to(target.dtype))
 
 
 def rank_columns(target: Tensor, work: Workspace) -> tuple[Ranked, Tensor | None]:
-    """Alg. 1 for columns ``target`` (C, n), with the shortcut for pixels whose first class alone reaches T.
+    """Alg. 1 for columns ``target`` (C, n), with the shortcut for pixels whose first class(es) reach T.
 
     Returns:
         The assignment, and the indices of the columns that the shortcut did not serve (None: it was not tried).
     """
-    if not work.shortcut:
-        return rank_all(target, work), None
     width = target.shape[1]
-    first = target.amax(dim=0)
-    exps = torch.sub(target, first, out=work.rows(1, width)).exp_()
-    total = exps.sum(dim=0)
-    unsure = torch.nonzero(total * work.options.cum_prob > 1).squeeze(1)
-    second = torch.lt(exps, 1, out=work.rows(2, width)).mul_(exps).amax(dim=0)
-    sure = Ranked(first, torch.ones_like(first), total.reciprocal(), second / total)
-    if unsure.numel():
-        for row, values in zip(sure, rank_all(target.index_select(1, unsure), work), strict=True):
-            row.index_copy_(0, unsure, values)
-    return sure, unsure
+    ranked = Ranked(*target.new_empty(5, width).unbind(0))
+    if not work.shortcut:
+        for part in parts(width, work.rank_block):
+            for row, values in zip(ranked, rank_all(target[:, part], work), strict=True):
+                row[part] = values
+        return ranked, None
+    total = torch.empty_like(ranked.k)
+    for part in parts(width, work.rows_block):
+        columns = target[:, part]
+        first = torch.amax(columns, dim=0, out=ranked.last_positive[part])
+        exps = torch.sub(columns, first, out=work.rows(0, columns.shape[1])).exp_()
+        torch.sum(exps, dim=0, out=total[part])
+        second = torch.lt(exps, 1, out=work.rows(1, columns.shape[1])).mul_(exps)
+        torch.amax(second, dim=0, out=ranked.negative_prob[part])
+    # exp(0) of the first class is 1, and all is still to be divided by the total.
+    top_sum = ranked.negative_prob + 1 if work.shortcut == 2 else 1
+    unsure = torch.nonzero(total * work.options.cum_prob > top_sum).squeeze(1)
+    ranked.negative_prob.div_(total)
+    torch.reciprocal(total, out=ranked.positive_prob)
+    ranked.k.fill_(1)
+    ranked.tied.zero_()
+    for part in parts(unsure.numel(), work.rank_block):
+        for row, values in zip(ranked, rank_all(target.index_select(1, unsure[part]), work), strict=True):
+            row.index_copy_(0, unsure[part], values)
+    return ranked, unsure
 
 
-def shortcut_pays(teacher: Tensor, options: FPLOptions) -> bool:
-    """Whether the first class alone reaches T at most pixels, judged on a thousand pixels of each image (CPU only).
+def choose_shortcut(teacher: Tensor, options: FPLOptions) -> int:
+    """How many first classes must reach T for K = 1 without ranking all of them; 0 for no shortcut (CPU only).
 
-    One answer for all blocks keeps the result independent of which thread takes which block. The shortcut needs the
-    first class to be the only one of its probability, hence T above one half.
+    With K = max(n - 1, 1) it is two, with K = n one. The shortcut tells the first class from the second by a smaller
+    probability. Were they equal, the third, 1 at most relative to them, would be taken for the second: then
+    (1 + 1) / 3 of the probability or less would have to reach T. It pays where most pixels can take it, judged on a
+    thousand of each image. One answer for all blocks keeps the result independent of which thread takes which block.
     """
-    if options.cum_prob <= 0.5 or teacher.numel() == 0:
-        return False
+    count = 2 if k_from_n(teacher.shape[1], options.max_k, options.k_rule, options.k_ratio)[1] == 1 else 1
+    if options.cum_prob <= count / (count + 1) or teacher.numel() == 0:
+        return 0
     sample = teacher[:, :, ::max(teacher.shape[2] // 1024, 1)]
-    sure = sample.to(compute_dtype(sample)).softmax(dim=1).amax(dim=1) >= options.cum_prob
-    return bool(sure.double().mean() > 0.5)
+    top_sum = sample.to(compute_dtype(sample)).softmax(dim=1).topk(count, dim=1).values.sum(dim=1)
+    return count if (top_sum >= options.cum_prob).double().mean() > 0.5 else 0
 
 
-def positive_mask(target: Tensor, ranked: Ranked, work: Workspace) -> Tensor:
-    """Y as a float mask (C, n) with exactly K ones per column; equal logits at its border count in class order."""
-    mask = torch.ge(target, ranked.last_positive, out=work.rows(0, target.shape[1]))
-    surplus = mask.sum(dim=0) - ranked.k
-    if work.on_cpu:
-        tied = torch.nonzero(surplus).squeeze(1)
+def class_masks(target: Tensor, ranked: Ranked, work: Workspace) -> tuple[Tensor, Tensor]:
+    """Y and its complement as float masks, (C, n); Y has exactly K classes, equal ones at its border in class order."""
+    width = target.shape[1]
+    positive = torch.ge(target, ranked.last_positive, out=work.rows(0, width))
+    negative = torch.lt(target, ranked.last_positive, out=work.rows(1, width))
+    if not work.on_cpu:
+        positive.copy_(without_surplus(target, ranked.last_positive, ranked.k))
+        torch.eq(positive, 0, out=negative)
+    else:
+        tied = torch.nonzero(ranked.tied).squeeze(1)
         if tied.numel():
             columns, last = target.index_select(1, tied), ranked.last_positive.index_select(0, tied)
-            mask.index_copy_(1, tied, without_surplus(columns, last, ranked.k.index_select(0, tied)).to(mask.dtype))
-    else:
-        mask.copy_(without_surplus(target, ranked.last_positive, ranked.k))
-    return mask
+            exact = without_surplus(columns, last, ranked.k.index_select(0, tied)).to(positive.dtype)
+            positive.index_copy_(1, tied, exact)
+            negative.index_copy_(1, tied, 1 - exact)
+    return positive, negative
 
 
 def without_surplus(target: Tensor, last_positive: Tensor, k: Tensor) -> Tensor:
@@ -237,6 +278,30 @@ def block_cross_entropy(logits: Tensor, target: Tensor, fpl: Tensor, unsure: Ten
     return entropy if unsure is None else fpl.index_copy(0, unsure, entropy)
 
 
+def exponentials(logits: Tensor, positive: Tensor, negative: Tensor, work: Workspace) -> tuple[Tensor, ...]:
+    """The terms of Eq. 7 for columns ``logits`` (C, n), in the place of the two masks.
+
+    Returns:
+        exp(-z) of the positives and exp(z) of the negatives, (C, n), zero elsewhere, scaled per column to a largest value
+        of 1; the column sums of both, (n,); and the logarithm of the product of the two unscaled sums, (n,).
+    """
+    # y = -z for positives and z for negatives, so that both sums are sums of exp(y), each shifted by its own maximum.
+    # A shift by the largest number hides the other side's values; infinity would give 0 * inf.
+    y = torch.sub(negative, positive, out=work.rows(2, logits.shape[1])).mul_(logits)
+    largest = torch.finfo(logits.dtype).max
+    scratch = work.rows(3, logits.shape[1])
+    max_positive = torch.add(y, negative, alpha=-largest, out=scratch).amax(dim=0)
+    max_negative = torch.add(y, positive, alpha=-largest, out=scratch).amax(dim=0)
+    y.addcmul_(positive, max_positive, value=-1).addcmul_(negative, max_negative, value=-1).exp_()
+    pull, push = positive.mul_(y), negative.mul_(y)
+    # Both sums are >= 1, but where logits beyond half of the largest number are not hidden and it is the maximum that
+    # underflows.
+    tiny = torch.finfo(logits.dtype).tiny
+    sum_pull, sum_push = pull.sum(dim=0).clamp_(min=tiny), push.sum(dim=0).clamp_(min=tiny)
+    x = max_positive + max_negative + sum_pull.log() + sum_push.log()
+    return pull, push, sum_pull, sum_push, x.clamp_(max=MAX_PIXEL_LOSS)
+
+
 def block_loss(logits: Tensor, target: Tensor, work: Workspace, factor: Tensor | float | None, grad: Tensor | None,
                with_cross_entropy: bool) -> tuple[Tensor, Ranked, Tensor, Tensor | None]:
     """Loss, assignment, weight and gradient of the columns of one block.
@@ -252,34 +317,21 @@ def block_loss(logits: Tensor, target: Tensor, work: Workspace, factor: Tensor |
     Returns:
         Unweighted loss L^f, (n,), its assignment, the adaptive weight, (n,), and the cross entropy, (n,), or None.
     """
-    options, width = work.options, logits.shape[1]
+    options = work.options
     ranked, unsure = rank_columns(target, work)
     weight = fuzzy_positive_weight(ranked.positive_prob, ranked.negative_prob, ranked.k, options.weight_mode,
                                    options.weight_scale, options.weight_bound)
-
-    # y = -z for positives and z for negatives, so that both sums of Eq. 7 are sums of exp(y), each shifted by its own
-    # maximum. A minimum with +-largest hides the other side's values; an infinite one would give 0 * inf.
-    positive = positive_mask(target, ranked, work)
-    y = torch.mul(positive, -2, out=work.rows(1, width)).add_(1)
-    limit = torch.mul(y, -torch.finfo(logits.dtype).max, out=work.rows(2, width))
-    y.mul_(logits)
-    max_positive = torch.minimum(limit, y, out=work.rows(3, width)).amax(dim=0)
-    max_negative = torch.minimum(limit.neg_(), y, out=limit).amax(dim=0)
-    y.addcmul_(positive, max_positive, value=-1)
-    y.addcmul_(torch.eq(positive, 0, out=work.rows(3, width)), max_negative, value=-1)
-    pull = torch.mul(y.exp_(), positive, out=limit)
-    push = y.sub_(pull)
-    sum_pull, sum_push = pull.sum(dim=0), push.sum(dim=0)  # both >= 1: the maximum is among them
-    x = (max_positive + max_negative + sum_pull.log() + sum_push.log()).clamp_(max=MAX_PIXEL_LOSS)
+    grad_factor = weight if factor is None else weight * factor
+    x = torch.empty_like(weight)
+    for part in parts(logits.shape[1], work.rows_block):
+        z, assigned = logits[:, part], Ranked(*(row[part] for row in ranked))
+        positive, negative = class_masks(target[:, part], assigned, work)
+        pull, push, sum_pull, sum_push, x[part] = exponentials(z, positive, negative, work)
+        if grad is not None:  # Eq. 8
+            size = torch.sigmoid(x[part]).mul_(grad_factor[part])
+            torch.mul(push, size / sum_push, out=grad[:, part]).addcmul_(pull, size / sum_pull, value=-1)
     # F.softplus is ten times slower than these few row operations.
     loss = x.clamp(min=0) + accurate_log1p(torch.exp(-x.abs()))
-
-    if grad is not None:  # Eq. 8
-        size = torch.sigmoid(x).mul_(weight)
-        if factor is not None:
-            size *= factor
-        torch.mul(push, size / sum_push, out=grad)
-        grad.addcmul_(pull, size / sum_pull, value=-1)
     entropy = block_cross_entropy(logits, target, loss, unsure) if with_cross_entropy else None
     return loss, ranked, weight, entropy
 
@@ -381,7 +433,7 @@ class FusedFPL(torch.autograd.Function):
         on_cpu = logits.device.type == 'cpu'
         num_threads = torch.get_num_threads() if on_cpu else 1
         size = min(CPU_BLOCK if on_cpu else GPU_BLOCK, max(-(-losses.numel() // num_threads), 1))
-        shortcut = on_cpu and shortcut_pays(teacher, options)
+        shortcut = choose_shortcut(teacher, options) if on_cpu else 0
 
         def make_worker() -> Callable[[Piece], None]:
             work = Workspace(num_classes, size, losses, options, shortcut)
