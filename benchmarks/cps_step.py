@@ -1,6 +1,6 @@
 """Cost of a CPS step against the student forwards and backwards that it is made of, measured in one run.
 
-    python benchmarks/cps_step.py --config configs/fpl/camvid/cps-cutmix_resnet18w16_1xb12-1k_camvid-1over8.py
+    python benchmarks/cps_step.py --config configs/fpl/camvid/cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py
 
 The parts are the stock student's supervised loss, its forward on the images of the unsupervised term and, with CutMix,
 its forward without gradient on the unmixed images, each with its backward. The parts and the whole step take turns,

@@ -5,16 +5,16 @@ rows = [
     dict(
         name='supervised',
         title='Supervised',
-        config='configs/fpl/camvid/supervised_resnet18w16_1xb4-1k_camvid-1over8.py'),
-    dict(name='cps', title='CPS', config='configs/fpl/camvid/cps_resnet18w16_1xb12-1k_camvid-1over8.py'),
+        config='configs/fpl/camvid/supervised_resnet18w16_1xb4-2k_camvid-1over8.py'),
+    dict(name='cps', title='CPS', config='configs/fpl/camvid/cps_resnet18w16_1xb12-2k_camvid-1over8.py'),
     dict(
         name='cps-cutmix',
         title='CPS + CutMix',
-        config='configs/fpl/camvid/cps-cutmix_resnet18w16_1xb12-1k_camvid-1over8.py'),
+        config='configs/fpl/camvid/cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'),
     dict(
         name='fpl-cps-cutmix',
         title='CPS + CutMix + FPL',
-        config='configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-1k_camvid-1over8.py'),
+        config='configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'),
 ]
 seeds = [0, 1, 2]
 metric = 'mIoU'

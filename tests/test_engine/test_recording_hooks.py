@@ -33,7 +33,7 @@ def config(tmp_path: Path) -> Config:
             image = np.stack([labels * 60] * 3, -1) + rng.integers(0, 50, (80, 80, 3))
             assert cv2.imwrite(str(tmp_path / 'img' / split / name), image.astype(np.uint8))
             assert cv2.imwrite(str(tmp_path / 'ann' / split / name), labels)
-    cfg = Config.fromfile(str(ROOT / 'configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-1k_camvid-1over8.py'))
+    cfg = Config.fromfile(str(ROOT / 'configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'))
     meta = dict(classes=('a', 'b', 'c', 'd'), palette=[[0, 0, 0], [255, 0, 0], [0, 255, 0], [0, 0, 255]])
     geometry = [dict(type='RandomCrop', crop_size=SIZE), dict(type='RandomFlip', prob=0.5)]
     branches = ['sup', 'unsup_weak']

@@ -38,9 +38,9 @@ DATA: dict[str, dict[str, Any]] = {
         iters=300,
         title='CamVid street scenes, 46 of 367 training images labeled',
         configs=dict(
-            supervised=f'{CAMVID}/supervised_resnet18w16_1xb4-1k_camvid-1over8.py',
-            cps=f'{CAMVID}/cps_resnet18w16_1xb12-1k_camvid-1over8.py',
-            cps_fpl=f'{CAMVID}/fpl-cps_resnet18w16_1xb12-1k_camvid-1over8.py')),
+            supervised=f'{CAMVID}/supervised_resnet18w16_1xb4-2k_camvid-1over8.py',
+            cps=f'{CAMVID}/cps_resnet18w16_1xb12-2k_camvid-1over8.py',
+            cps_fpl=f'{CAMVID}/fpl-cps_resnet18w16_1xb12-2k_camvid-1over8.py')),
 }
 TITLES = dict(supervised='supervised', cps='CPS', cps_fpl='CPS + FPL')
 

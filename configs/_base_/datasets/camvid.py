@@ -1,10 +1,11 @@
-# CamVid at half resolution, the 46 labeled images (1/8) alone. The root has img_dir and ann_dir with train, val, test.
+# CamVid at a third of its resolution, the 46 labeled images (1/8) alone. The root has img_dir and ann_dir, each with
+# train, val and test.
 data_root = '{{$CAMVID_ROOT:data/camvid}}'
 split_dir = '{{ fileDirname }}/../splits/camvid'
-crop_size = (160, 160)
+crop_size = (112, 112)
 load_image = dict(type='LoadImageFromFile')
 geometry = [
-    dict(type='RandomResize', scale=(240, 180), ratio_range=(0.75, 1.5), keep_ratio=True),
+    dict(type='RandomResize', scale=(160, 120), ratio_range=(0.75, 1.5), keep_ratio=True),
     dict(type='RandomCrop', crop_size=crop_size),
     dict(type='RandomFlip', prob=0.5),
 ]
@@ -31,7 +32,7 @@ val_dataloader = dict(
         data_prefix=dict(img_path='img_dir/val', seg_map_path='ann_dir/val'),
         pipeline=[
             load_image,
-            dict(type='Resize', scale=(240, 180), keep_ratio=True),
+            dict(type='Resize', scale=(160, 120), keep_ratio=True),
             # After Resize: the metric compares with the labels at their own resolution.
             dict(type='LoadAnnotations'),
             dict(type='PackSegInputs'),

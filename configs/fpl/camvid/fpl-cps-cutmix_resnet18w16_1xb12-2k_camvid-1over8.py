@@ -1,3 +1,3 @@
 # CPS + CutMix + FPL on CamVid 1/8, at CPU size.
-_base_ = ['./cps-cutmix_resnet18w16_1xb12-1k_camvid-1over8.py', '../../_base_/methods/fpl.py']
+_base_ = ['./cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py', '../../_base_/methods/fpl.py']
 model = dict(semi_train_cfg=dict(unsup_loss=_base_.fpl_loss))

@@ -2,6 +2,6 @@
 _base_ = [
     '../../_base_/models/resnet18_w16.py',
     '../../_base_/datasets/camvid.py',
-    '../../_base_/schedules/cpu_1k.py',
+    '../../_base_/schedules/cpu_2k.py',
     '../../_base_/default_runtime.py',
 ]

@@ -1,8 +1,8 @@
-# 1,000 iterations of SGD with polynomial decay, validated every 100.
+# 2,000 iterations of SGD with polynomial decay, validated every 200.
 optim_wrapper = dict(
-    type='OptimWrapper', optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=5e-4), clip_grad=None)
-param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=1000, by_epoch=False)]
-train_cfg = dict(type='IterBasedTrainLoop', max_iters=1000, val_interval=100)
+    type='OptimWrapper', optimizer=dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=5e-4), clip_grad=None)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=2000, by_epoch=False)]
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=2000, val_interval=200)
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
 default_hooks = dict(

@@ -1,3 +1,0 @@
-# CPS + CutMix on CamVid 1/8, at CPU size.
-_base_ = ['./cps_resnet18w16_1xb12-1k_camvid-1over8.py', '../../_base_/methods/cutmix.py']
-model = dict(semi_train_cfg=dict(unsup_weight=1.0, unsup_on='unlabeled', mix=_base_.cutmix))

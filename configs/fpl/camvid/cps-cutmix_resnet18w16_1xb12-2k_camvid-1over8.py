@@ -1,0 +1,3 @@
+# CPS + CutMix on CamVid 1/8, at CPU size.
+_base_ = ['./cps_resnet18w16_1xb12-2k_camvid-1over8.py', '../../_base_/methods/cutmix.py']
+model = dict(semi_train_cfg=dict(unsup_on='unlabeled', mix=_base_.cutmix))
