@@ -19,7 +19,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import torch
@@ -143,8 +142,7 @@ class Workspace:
         table = k_from_n(num_classes, options.max_k, options.k_rule, options.k_ratio)
         self.max_k = max(table)
         # n matters up to the first value that gives the largest K, and K + 1 ranks are read.
-        self.num_sums = next(i for i, k in enumerate(table) if k == self.max_k)
-        self.num_sums = max(self.num_sums, 1)
+        self.num_sums = max(table.index(self.max_k), 1)
         self.network = sorting_network(num_classes, max(self.num_sums, self.max_k) + 1)
         self.k_table = torch.tensor(table, device=like.device)
         self.buffers = [like.new_empty(num_classes + 1, max(self.rank_block, self.rows_block)) for _ in range(3)]
@@ -282,8 +280,8 @@ def exponentials(logits: Tensor, positive: Tensor, negative: Tensor, work: Works
     """The terms of Eq. 7 for columns ``logits`` (C, n), in the place of the two masks.
 
     Returns:
-        exp(-z) of the positives and exp(z) of the negatives, (C, n), zero elsewhere, scaled per column to a largest value
-        of 1; the column sums of both, (n,); and the logarithm of the product of the two unscaled sums, (n,).
+        exp(-z) of the positives and exp(z) of the negatives, (C, n), zero elsewhere, scaled per column to a largest
+        value of 1; the column sums of both, (n,); and the logarithm of the product of the unscaled sums, (n,).
     """
     # y = -z for positives and z for negatives, so that both sums are sums of exp(y), each shifted by its own maximum.
     # A shift by the largest number hides the other side's values; infinity would give 0 * inf.
@@ -294,8 +292,7 @@ def exponentials(logits: Tensor, positive: Tensor, negative: Tensor, work: Works
     max_negative = torch.add(y, positive, alpha=-largest, out=scratch).amax(dim=0)
     y.addcmul_(positive, max_positive, value=-1).addcmul_(negative, max_negative, value=-1).exp_()
     pull, push = positive.mul_(y), negative.mul_(y)
-    # Both sums are >= 1, but where logits beyond half of the largest number are not hidden and it is the maximum that
-    # underflows.
+    # Both sums are >= 1, except where logits beyond half of the largest number could not be hidden.
     tiny = torch.finfo(logits.dtype).tiny
     sum_pull, sum_push = pull.sum(dim=0).clamp_(min=tiny), push.sum(dim=0).clamp_(min=tiny)
     x = max_positive + max_negative + sum_pull.log() + sum_push.log()
@@ -383,25 +380,22 @@ def single_threads(count: int, process: int) -> ThreadPoolExecutor:
 
 def for_each(pieces: list[Piece], make_worker: Callable[[], Callable[[Piece], None]], num_threads: int) -> None:
     """Call a worker with every piece; with several threads, each has a worker of its own and takes what is next."""
-    def run(queue: SimpleQueue) -> None:
-        worker = make_worker()
-        with torch.no_grad():  # a setting of the thread
-            while not queue.empty():
-                try:
-                    piece = queue.get_nowait()
-                except Empty:
-                    return
+    todo = iter(pieces)  # shared: the interpreter hands out each element once
+    inference = torch.is_inference_mode_enabled()
+
+    def run() -> None:
+        # Settings of the thread; in this order, since inference_mode(False) switches gradients on.
+        with torch.inference_mode(inference), torch.no_grad():
+            worker = make_worker()
+            for piece in todo:
                 worker(piece)
 
-    queue: SimpleQueue = SimpleQueue()
-    for piece in pieces:
-        queue.put(piece)
     num_threads = min(num_threads, len(pieces))
     if num_threads <= 1:
-        run(queue)
+        run()
         return
     pool = single_threads(torch.get_num_threads(), os.getpid())
-    for future in [pool.submit(run, queue) for _ in range(num_threads)]:
+    for future in [pool.submit(run) for _ in range(num_threads)]:
         future.result()
 
 
@@ -432,11 +426,12 @@ class FusedFPL(torch.autograd.Function):
 
         on_cpu = logits.device.type == 'cpu'
         num_threads = torch.get_num_threads() if on_cpu else 1
-        size = min(CPU_BLOCK if on_cpu else GPU_BLOCK, max(-(-losses.numel() // num_threads), 1))
+        # A share for every thread, unless it is not worth waking one.
+        size = min(CPU_BLOCK, max(-(-losses.numel() // num_threads), CPU_ROWS_BLOCK)) if on_cpu else GPU_BLOCK
         shortcut = choose_shortcut(teacher, options) if on_cpu else 0
 
         def make_worker() -> Callable[[Piece], None]:
-            work = Workspace(num_classes, size, losses, options, shortcut)
+            work = Workspace(num_classes, min(size, losses.numel()), losses, options, shortcut)
 
             def worker(piece: Piece) -> None:
                 z, t = columns_of(student, piece, dtype), columns_of(teacher, piece, dtype)

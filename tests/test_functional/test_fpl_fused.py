@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import threading
 from pathlib import Path
 
 import pytest
@@ -68,12 +69,13 @@ def test_against_loops(num_classes, scale, kwargs):
     assert torch.allclose(torch.autograd.grad(mean, z)[0], torch.autograd.grad(expected.mean(), z)[0], atol=1e-12)
 
 
-@pytest.mark.parametrize('block', [7, 64, 1 << 15])
+@pytest.mark.parametrize('blocks', [(7, 3, 2), (64, 10, 33), (1 << 16, 1 << 15, 1 << 13)])
 @pytest.mark.parametrize('shape', [(11, 4), (3, 4, 5), (2, 21, 13, 17), (1, 3, 1, 1), (2, 5, 2, 3, 4), (40, 3, 2)])
 @pytest.mark.parametrize('scale', [0.3, 5., 40.])
-def test_shapes_blocks_and_sharpness(shape, block, scale, monkeypatch):
+def test_shapes_blocks_and_sharpness(shape, blocks, scale, monkeypatch):
     """Blocks of part of an image and of several images; teachers without and with the shortcut for sure pixels."""
-    monkeypatch.setattr(fpl_fused, 'CPU_BLOCK', block)
+    for name, size in zip(('CPU_BLOCK', 'CPU_RANK_BLOCK', 'CPU_ROWS_BLOCK'), blocks, strict=True):
+        monkeypatch.setattr(fpl_fused, name, size)
     z, t = pair(*shape, scale=scale)
     expected, k, weight = readable(z, t)
     result = fpl_loss(z, t)
@@ -232,6 +234,53 @@ def test_autocast_changes_nothing():
     assert torch.equal(loss, expected)
 
 
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize('scale', [1., 12.])
+def test_threads(two_threads, scale, monkeypatch):
+    """Same numbers as one thread, the same again every time, and PyTorch's own setting as before."""
+    monkeypatch.setattr(fpl_fused, 'CPU_BLOCK', 500)
+    z, t = pair(2, 9, 60, 70, scale=scale, dtype=torch.float32)
+    runs = []
+    for _ in range(3):
+        result = fpl_loss(z, t)
+        runs.append((result.loss, *torch.autograd.grad(result.loss, z)))
+        assert torch.get_num_threads() == 2
+    for run in runs[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(run, runs[0], strict=True))
+    in_new_thread = []
+    thread = threading.Thread(target=lambda: in_new_thread.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert in_new_thread == [2]
+    torch.set_num_threads(1)
+    single = fpl_loss(z, t).loss
+    assert torch.allclose(single, runs[0][0], rtol=1e-6)
+    assert torch.allclose(torch.autograd.grad(single, z)[0], runs[0][1], atol=1e-9)
+
+
+def test_threads_in_inference_mode(two_threads, monkeypatch):
+    """The mode is a setting of the thread; without it the workers could not write into the caller's tensors."""
+    monkeypatch.setattr(fpl_fused, 'CPU_BLOCK', 50)
+    z, t = pair(2, 9, 60)
+    expected = fpl_loss(z, t).loss
+    with torch.inference_mode():
+        assert torch.equal(fpl_loss(z, t).loss, expected)
+
+
+def test_error_in_a_thread_reaches_the_caller(two_threads, monkeypatch):
+    monkeypatch.setattr(fpl_fused, 'CPU_BLOCK', 50)
+    monkeypatch.setattr(fpl_fused, 'block_loss', lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fpl_loss(*pair(2, 9, 60))
+
+
 EXTREMES = [[1e4, -1e4, 0], [-1e4, 1e4, 1e4], [5, 5, 5], [0, 0, 0], [-1e4, -1e4, -1e4], [65504, -65504, 65504],
             ['max', '-max', 0], ['-max', '-max', '-max'], ['max', 'max', 'max'], ['-max', 'max', 1], ['tiny', 0, 'max']]
 
@@ -271,6 +320,34 @@ def test_equal_probabilities(dtype, scale):
     assert torch.equal(result.k.long(), k)
     assert torch.allclose(result.loss, expected)
     assert torch.equal(fpl_loss(z, t, reduction='none').loss, result.loss)
+
+
+@pytest.mark.parametrize(('rule', 'expected'), [('n-1', 2), ('n', 1)])
+def test_shortcut_is_taken_by_sure_teachers_only(rule, expected):
+    """And never where equal first classes could pass for one: T of two thirds (one half for K = n) or less."""
+    def choose(t, cum_prob=0.9):
+        return fpl_fused.choose_shortcut(t, fpl_fused.FPLOptions(cum_prob=cum_prob, k_rule=rule))
+
+    sure, unsure = pair(2, 6, 5000, scale=30.)[1], pair(2, 6, 5000, scale=0.1)[1]
+    assert choose(sure) == expected
+    assert choose(unsure) == 0
+    assert choose(sure, expected / (expected + 1)) == 0
+    assert choose(sure, expected / (expected + 1) + 0.01) == expected
+
+
+@pytest.mark.parametrize('rule', ['n-1', 'n'])
+@pytest.mark.parametrize('cum_prob', [0.51, 0.67, 0.9])
+def test_equal_first_classes_do_not_take_the_shortcut(rule, cum_prob):
+    """Among sure pixels, some with two or three equal first classes."""
+    t = torch.full((1, 5, 60), -20., dtype=torch.float64)
+    t[0, 2] = 0
+    t[0, 1, ::7] = 0
+    t[0, 4, ::14] = 0
+    z = pair(1, 5, 60)[0]
+    expected, k, _ = readable(z, t, cum_prob=cum_prob, k_rule=rule)
+    result = fpl_loss(z, t, cum_prob=cum_prob, k_rule=rule, reduction='none')
+    assert torch.equal(result.k.long(), k)
+    assert torch.allclose(result.loss, expected)
 
 
 def test_all_classes_equal():
