@@ -410,7 +410,7 @@ class FusedFPL(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, target_logits: Tensor, options: FPLOptions, pixel_weight: Tensor | None,
                 valid: Tensor | None, denominator: Tensor | None, loss_scale: float, balance: bool,
-                with_grad: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+                with_grad: bool, reduce: Callable[[Tensor], Tensor] | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Compute everything; see :func:`fpl_loss`. ``denominator``: None for the loss of each pixel."""
         dtype = compute_dtype(logits, target_logits)
         student, teacher = as_images(logits), as_images(target_logits)
@@ -465,9 +465,12 @@ class FusedFPL(torch.autograd.Function):
             losses.masked_fill_(~valids, 0)
         ratio = losses.new_ones(())
         if balance:
-            count = float(max(losses.numel(), 1)) if valids is None else valids.sum().clamp(min=1)
-            entropy = (entropies if valids is None else entropies.masked_fill_(~valids, 0)).sum() / count
-            ratio = (entropy / (losses.sum() / count).clamp(min=1e-12)).clamp(max=MAX_PIXEL_LOSS)
+            entropy = (entropies if valids is None else entropies.masked_fill_(~valids, 0)).sum()
+            count = entropy.new_tensor(losses.numel()) if valids is None else valids.sum().to(dtype)
+            sums = torch.stack([entropy, losses.sum(), count])
+            entropy, fuzzy, count = sums if reduce is None else reduce(sums)
+            count = count.clamp(min=1)
+            ratio = ((entropy / count) / (fuzzy / count).clamp(min=1e-12)).clamp(max=MAX_PIXEL_LOSS)
             scale = scale * ratio
             if grad is not None:
                 grad.mul_(scale)
@@ -498,7 +501,7 @@ class FusedFPL(torch.autograd.Function):
             grad = grad * grad_loss.unsqueeze(1)
         elif grad.device.type != 'cpu' or grad_loss != 1:  # the comparison would make a GPU wait
             grad = grad * grad_loss
-        return grad.to(ctx.input_dtype), *[None] * 8
+        return grad.to(ctx.input_dtype), *[None] * 9
 
 
 def fpl_loss(logits: Tensor,
@@ -516,7 +519,8 @@ def fpl_loss(logits: Tensor,
              valid: Tensor | None = None,
              reduction: str = 'mean',
              avg_factor: float | Tensor | None = None,
-             loss_scale: float = 1.) -> FPLResult:
+             loss_scale: float = 1.,
+             reduce: Callable[[Tensor], Tensor] | None = None) -> FPLResult:
     r"""Fuzzy positive learning: assignment (Alg. 1), adaptive weight (Eq. 10-12) times loss (Eq. 7), reduced.
 
     .. math:: L = \frac{1}{S} \sum_{s} w_s L^f_s
@@ -543,6 +547,8 @@ def fpl_loss(logits: Tensor,
         reduction: ``'mean'`` over valid pixels, ``'sum'`` or ``'none'``.
         avg_factor: Replaces the number of valid pixels as the denominator of ``'mean'``.
         loss_scale: Constant factor of the result.
+        reduce: Adds a vector over all processes, so that ``balance`` is one ratio for all of them; called once, by
+            every process, if ``balance`` is on. None: each process has its own (released code).
 
     Returns:
         Loss and assignment. With no valid pixel the loss is exactly 0, attached to the graph.
@@ -557,4 +563,4 @@ def fpl_loss(logits: Tensor,
     with torch.autocast(device_type=logits.device.type, enabled=False):
         return FPLResult(*FusedFPL.apply(
             logits, target_logits.detach(), options, None if weight is None else weight.detach(), valid, denominator,
-            loss_scale, balance is not None, with_grad))
+            loss_scale, balance is not None, with_grad, reduce))

@@ -3,6 +3,7 @@
 import math
 
 import torch
+from mmengine.dist import all_reduce, get_world_size
 from torch import Tensor
 
 from mmssl.functional.fpl import K_RULES, WEIGHT_BOUNDS, WEIGHT_MODES, check_pixel_inputs
@@ -38,7 +39,8 @@ class FPLLoss(PseudoLabelLoss):
             ``'top_k_plus_1'`` (released code).
         balance: ``'ce_value'``: times the detached ratio of mean cross entropy against the teacher's arg-max to mean
             w L^f, so that the value is that of CPS and the direction that of FPL (released code). Both means are over
-            the valid pixels of the call, in this process, without ``weight``. None: off (paper).
+            the valid pixels of the call in all processes, without ``weight``, so that the gradient does not depend on
+            how many processes share a batch; the released code takes each process's own ratio. None: off (paper).
         loss_weight: Factor of the loss.
         reduction: ``'mean'`` over valid pixels, ``'sum'`` or ``'none'``.
         loss_name: Key of the loss in mmseg's log.
@@ -87,7 +89,7 @@ class FPLLoss(PseudoLabelLoss):
         check_pixel_inputs(self.config_name, logits, target_logits, weight, valid)
         reduction = self.choose_reduction(reduction_override, avg_factor)
         result = fpl_loss(logits, target_logits, weight=weight, valid=valid, reduction=reduction,
-                          avg_factor=avg_factor, loss_scale=self.loss_weight, **self.options)
+                          avg_factor=avg_factor, loss_scale=self.loss_weight, reduce=sum_over_ranks, **self.options)
         with torch.no_grad():
             counted = torch.ones_like(result.weight) if valid is None else valid.to(result.weight.dtype)
             self.statistics = valid_means(
@@ -96,3 +98,10 @@ class FPLLoss(PseudoLabelLoss):
             if self.options['balance'] is not None:
                 self.statistics['balance'] = result.balance
         return result.loss
+
+
+def sum_over_ranks(values: Tensor) -> Tensor:
+    """Sum of each number over all processes; ``values`` itself in a single one."""
+    if get_world_size() > 1:
+        all_reduce(values, 'sum')
+    return values
