@@ -14,7 +14,7 @@ class RecordingHook(Hook):
     Between those iterations the model records nothing and the hook costs nothing.
 
     Args:
-        interval: Iterations between two records, >= 1; the first iteration is recorded.
+        interval: Iterations between two records, >= 1; as in LoggerHook, iteration ``interval`` is the first.
 
     Raises:
         ValueError: If ``interval`` is not a positive integer, or, before training, if the model does not record.
@@ -40,12 +40,12 @@ class RecordingHook(Hook):
         """Ask for a record of this iteration, and let the last one go."""
         model = unwrap_model(runner.model)
         model.record = None
-        if runner.iter % self.interval == 0:
+        if self.every_n_train_iters(runner, self.interval):
             model.recording = True
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         """Use the record."""
-        if runner.iter % self.interval == 0:
+        if self.every_n_train_iters(runner, self.interval):
             model = unwrap_model(runner.model)
             model.recording = False
             if model.record is not None:
