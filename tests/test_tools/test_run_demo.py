@@ -1,6 +1,7 @@
 """``tools/demo/run_demo.py``: what it runs, says and refuses, and one short run of the whole."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -34,6 +35,9 @@ def test_the_demo_trains_tabulates_and_draws(tiny: None, tmp_path: Path, capsys:
     assert f'{folder}' in out and (folder / 'table.txt').read_text().strip() in out
     for name in ('panel.png', 'curves.png'):
         assert min(Image.open(folder / name).size) > 200
+    for row in ('cps', 'cps_fpl'):  # they did learn without labels
+        log = next((folder / 'training').glob(f'{row}-seed0/*/*/vis_data/scalars.json')).read_text(encoding='utf-8')
+        assert max(json.loads(line).get('unsup_loss', 0) for line in log.splitlines()) > 0
     # again: nothing is trained, nothing replaced
     before = {path: path.stat().st_mtime_ns for path in folder.rglob('*.pth')}
     assert demo.main(['--work-dir', str(tmp_path), '--iters', '10', '--images', '2']) == 0
@@ -52,10 +56,36 @@ def test_a_shortened_schedule_is_consistent(iters: int) -> None:
     for data in demo.DATA.values():
         for name in data['configs'].values():
             cfg = Config.fromfile(REPO / name, import_custom_modules=False)
-            cfg.merge_from_dict(demo.shortened(iters))
+            cfg.merge_from_dict(demo.shortened(name, iters))
             assert cfg.train_cfg.max_iters == cfg.param_scheduler[0].end == iters
             assert iters // cfg.train_cfg.val_interval >= 10
             assert 1 <= cfg.default_hooks.logger.interval <= iters // 2
+
+
+@pytest.mark.parametrize('args', [[], ['--iters', '10'], ['--iters', '33'], ['--iters', '1000'], ['--data', 'camvid'],
+                                  ['--data', 'camvid', '--iters', '10']])  # yapf: disable
+def test_most_iterations_of_every_row_use_unlabeled_images(args: list[str], tmp_path: Path) -> None:
+    grid = demo.make_grid(demo.parse_args(['--work-dir', str(tmp_path), *args]))
+    begins = {}
+    for row in grid.rows:
+        cfg = row.resolve()
+        options = cfg.model.get('semi_train_cfg')
+        if options:
+            begins[row.name] = options.unsup_begin
+            assert options.unsup_begin + options.get('unsup_ramp', 0) < cfg.train_cfg.max_iters / 2
+            # As a share of the schedule, it is what the config says.
+            whole = Config.fromfile(REPO / row.config, import_custom_modules=False)
+            share = whole.model.semi_train_cfg.unsup_begin / whole.train_cfg.max_iters
+            assert abs(options.unsup_begin - share * cfg.train_cfg.max_iters) < 1
+    assert list(begins) == ['cps', 'cps_fpl']
+
+
+def test_a_rise_of_the_weight_shrinks_too(tmp_path: Path) -> None:
+    base = REPO / 'configs/demo/cps_shapes.py'
+    config = tmp_path / 'rising.py'
+    config.write_text(f'_base_ = {str(base)!r}\nmodel = dict(semi_train_cfg=dict(unsup_begin=100, unsup_ramp=80))\n')
+    options = demo.shortened(str(config), 40)
+    assert options['model.semi_train_cfg.unsup_begin'] == 10 and options['model.semi_train_cfg.unsup_ramp'] == 8
 
 
 def test_the_table_uses_the_last_validation(tmp_path: Path) -> None:

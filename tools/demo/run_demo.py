@@ -1,6 +1,6 @@
 """Train the supervised baseline, CPS and CPS + FPL on a small data set, and show what the unlabeled images bring.
 
-python tools/demo/run_demo.py --work-dir work_dirs/demo                                   (shapes, made in seconds)
+python tools/demo/run_demo.py --work-dir work_dirs/demo                                   (shapes, drawn here)
 python tools/demo/run_demo.py --work-dir work_dirs/demo --data camvid --data-root PATH    (street scenes)
 
 Stopped, it continues where it was; finished, it shows its results again. Runs with other settings get other folders.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from make_shapes import make_shapes
+from mmengine.config import Config
 
 REPO = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPO), str(REPO / 'benchmarks')]  # a demo is a grid of one seed, run by the same harness
@@ -56,15 +57,27 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def shortened(iters: int | None) -> dict[str, Any]:
-    """Options that make a config's schedule ``iters`` iterations long, validated ten times."""
+def shortened(config: str, iters: int | None) -> dict[str, Any]:
+    """Options that make a config's schedule ``iters`` iterations long, validated ten times.
+
+    Args:
+        config: Path of the config, relative to the repository.
+        iters: Iterations; ``None`` leaves the config as it is.
+    """
     if iters is None:
         return {}
-    return {
+    options = {
         'train_cfg.max_iters': iters, 'train_cfg.val_interval': max(1, iters // 10), 'param_scheduler.0.end': iters,
         'default_hooks.checkpoint.interval': max(1, iters // 4),
         'default_hooks.logger.interval': max(1, min(10, iters // 20))
     }  # yapf: disable
+    # What counts iterations shrinks with them; otherwise the unsupervised loss would begin late, or after the end.
+    cfg = Config.fromfile(REPO / config, import_custom_modules=False)
+    semi_train_cfg = cfg.model.get('semi_train_cfg') or {}
+    for key in ('unsup_begin', 'unsup_ramp'):
+        if key in semi_train_cfg:
+            options[f'model.semi_train_cfg.{key}'] = semi_train_cfg[key] * iters // cfg.train_cfg.max_iters
+    return options
 
 
 def find_data(args: argparse.Namespace) -> Path:
@@ -90,11 +103,12 @@ def find_data(args: argparse.Namespace) -> Path:
 def make_grid(args: argparse.Namespace) -> Grid:
     """The demo's three runs, in a folder of their own for each variant of their settings."""
     data = DATA[args.data]
-    options = shortened(data['iters'] if args.iters is None else args.iters)
+    iters = data['iters'] if args.iters is None else args.iters
     grid = Grid(
         name='demo', repo=REPO, title=data['title'], rows=[], seeds=[0], metric='mIoU',
         curves=['unsup_mean_k', 'unsup_pseudo_acc'], data_root=dict(env=data['env']))  # yapf: disable
-    grid.rows = [Row(name, TITLES[name], config, options, grid) for name, config in data['configs'].items()]
+    grid.rows = [Row(name, TITLES[name], config, shortened(config, iters), grid)
+                 for name, config in data['configs'].items()]
     digest = hashlib.sha256(''.join(row.fingerprint().digest for row in grid.rows).encode()).hexdigest()
     folder = (args.work_dir / args.data / f'run-{digest[:8]}').resolve()
     grid.results, grid.work_root = folder / 'results', folder / 'training'
