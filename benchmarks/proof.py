@@ -1,6 +1,7 @@
 """Run a named grid of trainings, and make its table and plots from the small result files that the runs leave.
 
 python benchmarks/proof.py NAME [--only ROW ...] [--seeds K ...] [--jobs N] [--data-root PATH] [--dry-run]
+                                                     [--allow-dirty]
 python benchmarks/proof.py table NAME [--write]      print the table, or put it into the README that the grid names
 python benchmarks/proof.py plot NAME                 draw metric and curves over time
 python benchmarks/proof.py check [NAME ...]          compare READMEs, configs and results; exit code 1 if they disagree
@@ -11,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from proof_harness import report
+from proof_harness import collect, report
 from proof_harness.execute import Executor
 from proof_harness.grid import Grid, Row, grid_names, load_grid
 
@@ -31,6 +32,7 @@ def parse_args(argv: list[str]) -> argparse.Namespace:
     run.add_argument('--jobs', type=int, default=1, help='processes at once; they share the cores equally')
     run.add_argument('--data-root', help="the data; default: the environment variable or default in the grid's configs")
     run.add_argument('--dry-run', action='store_true', help='only say what would be run')
+    run.add_argument('--allow-dirty', action='store_true', help='train although the code has uncommitted changes')
     run.add_argument('--poll', type=float, default=1., help=argparse.SUPPRESS)
     table = commands.add_parser('table', help='print the table of a grid')
     table.add_argument('name')
@@ -75,6 +77,12 @@ def _run(args: argparse.Namespace, grid: Grid) -> int:
     if args.dry_run:
         executor.dry_run()
         return 0
+    changed = collect.changed_files(grid.repo)
+    if changed and not args.allow_dirty:
+        shown = ', '.join(changed[:5]) + (f' and {len(changed) - 5} more' if len(changed) > 5 else '')
+        print(f'error: uncommitted changes in {shown}: no commit would say what was measured. Commit them, or pass '
+              '--allow-dirty, and the results will carry the note "with local changes"', file=sys.stderr)
+        return 2
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

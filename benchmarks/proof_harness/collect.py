@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 MAX_POINTS = 100
+# What a run is made of, as git's path patterns.
+CODE = ('mmssl', 'configs/*.py', 'configs/*.txt', 'tools', 'benchmarks/grids')
 NOT_CURVES = ('iter', 'step', 'epoch', 'time', 'data_time', 'memory', 'base_lr')
 DISTRIBUTIONS = {
     'torch': ('torch', ), 'numpy': ('numpy', ), 'mmengine': ('onedl-mmengine', 'mmengine'),
@@ -130,13 +132,23 @@ def hardware() -> dict[str, Any]:
     return dict(cpu=cpu, cores=os.cpu_count())
 
 
+def _git(repo: Path, *args: str) -> str | None:
+    process = subprocess.run(['git', '-C', str(repo), *args], capture_output=True, text=True, check=False)
+    return process.stdout.rstrip() if process.returncode == 0 else None
+
+
+def changed_files(repo: Path) -> list[str]:
+    """Files that can change a run and are not as in the commit, new ones included; none where there is no git."""
+    status = _git(repo, 'status', '--porcelain', '--untracked-files=all', '--', *CODE)
+    return [line[3:] for line in (status or '').splitlines()]
+
+
+def session_commits(sessions: Sequence[dict[str, Any]]) -> list[str]:
+    """The commits that a run's sessions were trained at, in order, equal neighbors once."""
+    return [key for key, _ in itertools.groupby(session['commit'] for session in sessions)]
+
+
 def commit(repo: Path) -> dict[str, Any]:
-    """The commit of the code, and whether tracked files that can change a run differ from it."""
-
-    def git(*args: str) -> str | None:
-        process = subprocess.run(['git', '-C', str(repo), *args], capture_output=True, text=True, check=False)
-        return process.stdout.strip() if process.returncode == 0 else None
-
-    revision = git('rev-parse', 'HEAD')
-    changed = git('status', '--porcelain', '--untracked-files=no', '--', 'mmssl', 'configs/*.py', 'tools')
-    return dict(commit=revision or 'unknown', dirty=bool(changed) if revision else None)
+    """The commit of the code, and whether files that can change a run differ from it."""
+    revision = _git(repo, 'rev-parse', 'HEAD')
+    return dict(commit=revision or 'unknown', dirty=bool(changed_files(repo)) if revision else None)

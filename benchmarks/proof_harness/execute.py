@@ -199,6 +199,10 @@ class Executor:
                 pass_fds=[run.lock.fileno()], start_new_session=True)
         run.started, run.first_step = time.time(), None
         session = dict(start=_now(), seconds=0., peak_rss_mb=None, **collect.commit(self.grid.repo))
+        commits = collect.session_commits(run.sessions())
+        if commits and commits[-1] != session['commit']:
+            self._say(f'{run.name}: note: was begun at commit {commits[-1][:10]} and goes on at '
+                      f'{session["commit"][:10]}; the table will say so')
         write_json(run.work_dir / 'sessions.json', [*run.sessions(), session])
         return True
 

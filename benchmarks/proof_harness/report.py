@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .collect import summarize
+from .collect import session_commits, summarize
 from .grid import Grid, differences
 
 Results = dict[str, dict[int, dict[str, Any]]]
@@ -70,7 +70,10 @@ def _footnotes(grid: Grid, results: Results) -> list[str]:
         f'{r["hardware"]["cpu"]} ({r["hardware"]["cores"]} cores; {r["hardware"]["jobs"]} runs at once, '
         f'{r["hardware"]["threads"] or "all"} threads each)' for r in records
     ])
-    commits = distinct([r['commit'][:10] + (' with local changes' if r['dirty'] else '') for r in records])
+    commits = distinct([commit[:10] + (' with local changes' if r['dirty'] else '')
+                        for r in records for commit in session_commits(r['sessions'])])
+    spanning = [f'{r["row"]}-seed{r["seed"]} ({" → ".join(commit[:10] for commit in session_commits(r["sessions"]))})'
+                for r in records if len(session_commits(r['sessions'])) > 1]
     versions = distinct(
         [', '.join(f'{name} {version}' for name, version in r['versions'].items() if version) for r in records])
     dates = sorted(r['date'][:10] for r in records)
@@ -86,6 +89,7 @@ def _footnotes(grid: Grid, results: Results) -> list[str]:
         f'- Machine: {machine}',
         f'- Date: {dates[0] if dates[0] == dates[-1] else dates[0] + " to " + dates[-1]}; commit: {commits}',
         f'- Versions: {versions}',
+        *([f'- Interrupted and continued at another commit: {", ".join(spanning)}'] if spanning else []),
     ]
 
 

@@ -78,6 +78,52 @@ def test_a_failed_run_leaves_no_result_and_is_continued_from_its_checkpoint(
     assert record['minutes'] == pytest.approx(sum(s['seconds'] for s in record['sessions']) / 60, abs=0.01)
 
 
+def git(repo: Path, *args: str) -> str:
+    command = ['git', '-C', str(repo), '-c', 'user.name=n', '-c', 'user.email=e@example.org', *args]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_uncommitted_changes_are_refused_unless_allowed(repo: Path, capsys: pytest.CaptureFixture) -> None:
+    git(repo, 'init', '-q')
+    git(repo, 'add', '.')
+    git(repo, 'commit', '-q', '-m', 'all')
+    config = repo / 'configs/toy.py'
+    for change in (lambda: config.write_text(config.read_text() + '# changed\n'),
+                   lambda: (repo / 'configs/new.py').write_text('')):
+        change()
+        capsys.readouterr()
+        assert run(repo, '--only', 'plain', '--seeds', '0') == 2
+        assert 'uncommitted changes in configs/' in capsys.readouterr().err
+        assert results(repo) == {} and not (repo / 'work_dirs').exists()
+        assert run(repo, '--only', 'plain', '--seeds', '0', '--dry-run') == 0
+        git(repo, 'add', '.')
+        git(repo, 'commit', '-q', '-m', 'more')
+    assert run(repo, '--only', 'plain', '--seeds', '0') == 0
+    assert results(repo)['plain-seed0']['dirty'] is False
+    (repo / 'tools/new.py').write_text('')
+    assert run(repo, '--only', 'plain', '--seeds', '2', '--allow-dirty') == 0
+    assert results(repo)['plain-seed2']['dirty'] is True
+    assert 'with local changes' in report.table(load_grid('toy', repo))
+
+
+def test_a_run_continued_at_another_commit_says_so(
+        repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    commits = []
+    (repo / '.gitignore').write_text('work_dirs\nbenchmarks/results\n')
+    git(repo, 'init', '-q')
+    for die in ('plain-seed0/13', ''):
+        (repo / 'note.txt').write_text(die)
+        git(repo, 'add', '.')
+        git(repo, 'commit', '-q', '-m', 'next')
+        commits.append(git(repo, 'rev-parse', 'HEAD')[:10])
+        monkeypatch.setenv('FAKE_DIE', die)
+        assert run(repo, '--only', 'plain', '--seeds', '0') == bool(die)
+    assert f'was begun at commit {commits[0]} and goes on at {commits[1]}' in capsys.readouterr().out
+    table = report.table(load_grid('toy', repo))
+    assert f'plain-seed0 ({commits[0]} → {commits[1]})' in table
+    assert f'commit: {commits[0]}, {commits[1]}' in table
+
+
 def test_a_checkpoint_that_was_never_finished_is_put_aside(repo: Path) -> None:
     run(repo, '--only', 'plain', '--seeds', '0')
     work_dir = next((repo / 'work_dirs/proof/toy/plain-seed0').iterdir())
