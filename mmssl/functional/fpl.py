@@ -214,7 +214,7 @@ def fuzzy_positive_gradient(logits: Tensor, positive: Tensor) -> Tensor:
 
 
 def accurate_log1p(x: Tensor) -> Tensor:
-    """``log(1 + x)`` for x >= 0 to full precision, several times faster on a CPU than ``torch.log1p``.
+    """``log(1 + x)`` for x >= 0 to full precision, in operations that run vectorized on a CPU.
 
     What rounding 1 + x to u lost is x - (u - 1); its first order effect on the logarithm is added back.
     """

@@ -1,14 +1,16 @@
-"""The FPL loss in one pass over the pixels: same numbers as ``fpl.py``, at about the price of cross entropy.
+"""The FPL loss in one pass over the pixels: same numbers as ``fpl.py``.
+
+What it costs against cross entropy and against ``fpl.py`` is measured by ``benchmarks/fpl_loss.py``.
 
 Four ideas carry it:
 
 1. Loss, weight, statistics and the gradient (Eq. 8, closed form) are computed together, block of pixels by block of
    pixels, in buffers that stay in the processor's cache. Only the gradient is kept, so the peak is one tensor of the
    size of the logits; backward only scales it. On a CPU, each thread works through blocks of its own: about a thousand
-   small operations that all threads had to begin and end together would wait for the slowest a thousand times, which
-   costs seconds on a machine that is busy with loading data.
+   small operations that all threads had to begin and end together would wait for the slowest a thousand times, on a
+   machine that is busy with loading data.
 2. Classes are ranked by a sorting network: a fixed list of max/min pairs, each done for all pixels of a block at once.
-   A general sort of (N, C, H, W) along C is an order of magnitude slower.
+   A general sort of (N, C, H, W) along C would treat pixel by pixel.
 3. Where the two most probable classes reach T, K is 1 and two maxima say all: those pixels, most of them with a
    trained teacher, skip the network (CPU only; on a GPU the extra synchronization would cost more).
 4. Y enters as a threshold on the teacher's logits, and masks are floats: no gather, no index, no infinity.
@@ -327,7 +329,7 @@ def block_loss(logits: Tensor, target: Tensor, work: Workspace, factor: Tensor |
         if grad is not None:  # Eq. 8
             size = torch.sigmoid(x[part]).mul_(grad_factor[part])
             torch.mul(push, size / sum_push, out=grad[:, part]).addcmul_(pull, size / sum_pull, value=-1)
-    # F.softplus is ten times slower than these few row operations.
+    # Softplus, written in operations on whole rows.
     loss = x.clamp(min=0) + accurate_log1p(torch.exp(-x.abs()))
     entropy = block_cross_entropy(logits, target, loss, unsure) if with_cross_entropy else None
     return loss, ranked, weight, entropy

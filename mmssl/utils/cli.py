@@ -315,7 +315,7 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
         if not pointer.is_file():
             raise FileNotFoundError('--resume: nothing to resume from: no file last_checkpoint in the work dir '
                                     f'{cfg.work_dir!r}')
-        resume = pointer.read_text().strip()
+        resume = pointer.read_text(encoding='utf-8').strip()
         if not Path(resume).is_file() and (Path(cfg.work_dir) / Path(resume).name).is_file():
             resume = str(Path(cfg.work_dir) / Path(resume).name)  # the work dir was moved
     checkpoint = read_checkpoint(resume, '--resume')

@@ -82,10 +82,10 @@ def main() -> int:
     args = parser.parse_args()
     new = surface()
     if args.write:
-        STORED.write_text(json.dumps(new, indent=2) + '\n')
+        STORED.write_text(json.dumps(new, indent=2) + '\n', encoding='utf-8')
         print(f'{STORED.relative_to(ROOT)}: {sum(map(len, new.values()))} names')
         return 0
-    lines = differences(json.loads(STORED.read_text()), new)
+    lines = differences(json.loads(STORED.read_text(encoding='utf-8')), new)
     print('\n'.join(lines) if lines else 'no difference')
     return int(bool(lines))
 

@@ -132,7 +132,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     root = Path(__file__).resolve().parents[2] / 'configs' / 'fpl'
     files = all_configs()
-    stale = [name for name, text in files.items() if not (root / name).exists() or (root / name).read_text() != text]
+    stale = [name for name, text in files.items()
+             if not (root / name).exists() or (root / name).read_text(encoding='utf-8') != text]
     known = set(files)
     orphans = [
         path.relative_to(root).as_posix()
@@ -146,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         return int(bool(stale or orphans))
     for name in stale:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(files[name])
+        (root / name).write_text(files[name], encoding='utf-8')
     print(f'{len(stale)} of {len(files)} files written' + (f'; not from here: {orphans}' if orphans else ''))
     return 0
 

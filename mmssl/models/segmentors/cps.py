@@ -35,7 +35,8 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
     - ``unsup_weight``: :math:`\lambda` >= 0. Default 1.
     - ``unsup_begin``: iterations >= 0 of supervised training before the unsupervised loss starts; until then the
       unlabeled images are not even forwarded. Default 0, as published, for students that start from pre-trained
-      weights; students that start from random ones need some hundred, or they teach each other noise.
+      weights. Students that start from random ones first teach each other noise: let them learn from labels until their
+      validation says that there is something to teach.
     - ``unsup_ramp``: iterations >= 0 over which the weight then rises linearly. Default 0, as published.
     - ``unsup_loss``: a loss with ``forward(logits, target_logits, weight, valid)``. Default
       ``mmssl.HardPseudoLabelLoss``, which is CPS.
