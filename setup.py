@@ -25,7 +25,7 @@ OPENMMLAB = [
 
 def version() -> str:
     """The version, read without importing the package."""
-    return re.search(r"__version__ = '(.+)'", (ROOT / 'mmssl' / 'version.py').read_text())[1]
+    return re.search(r"__version__ = '(.+)'", (ROOT / 'mmssl' / 'version.py').read_text(encoding='utf-8'))[1]
 
 
 def config_files() -> list[str]:
@@ -59,7 +59,7 @@ class BuildPyWithMim(build_py):
             shutil.copytree(ROOT / folder, mim / folder, ignore=IGNORED)
         metafiles = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / 'configs').rglob('metafile.yml'))
         lines = ['Import:', *(f'  - {path}' for path in metafiles)] if metafiles else ['Import: []']
-        (mim / 'model-index.yml').write_text('\n'.join(lines) + '\n')
+        (mim / 'model-index.yml').write_text('\n'.join(lines) + '\n', encoding='utf-8')
         # A checkout on Windows holds the link as a small text file: copy the folder that it names instead.
         if not editable and not (ROOT / 'mmssl' / 'configs').is_dir():
             (package / 'configs').unlink(missing_ok=True)
@@ -76,7 +76,7 @@ readme = ROOT / 'README.md'
 setup(
     name='mmssl',
     version=version(),
-    description='Learning from few, ambiguous or noisy labels, for OpenMMLab segmentation and classification',
+    description='Learning from few labels, for OpenMMLab: semi-supervised semantic segmentation',
     long_description=readme.read_text(encoding='utf-8') if readme.exists() else '',
     long_description_content_type='text/markdown',
     license='Apache-2.0',
@@ -94,7 +94,7 @@ setup(
     classifiers=[
         'Development Status :: 4 - Beta',
         'Intended Audience :: Science/Research',
-        'Operating System :: OS Independent',
+        'Operating System :: POSIX',
         'Programming Language :: Python :: 3.10',
         'Programming Language :: Python :: 3.11',
         'Programming Language :: Python :: 3.12',

@@ -181,7 +181,7 @@ def make_shapes(out: Path, train: int, val: int, labeled: int, size: int, seed: 
         raise ValueError(f'--size must be at least 32, got {size}')
     settings = dict(train=train, val=val, labeled=labeled, size=size, seed=seed, version=VERSION)
     stamp = out / 'shapes.json'
-    if stamp.is_file() and json.loads(stamp.read_text()) == settings:
+    if stamp.is_file() and json.loads(stamp.read_text(encoding='utf-8')) == settings:
         return False
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f'{out} holds other files or other shapes already; name another folder')
@@ -194,9 +194,9 @@ def make_shapes(out: Path, train: int, val: int, labeled: int, size: int, seed: 
             Image.fromarray(mask).save(out / 'ann_dir' / split / f'{index:04}.png')
     (out / 'splits').mkdir(exist_ok=True)
     names = [f'{index:04}\n' for index in range(train)]
-    (out / 'splits/labeled.txt').write_text(''.join(names[:labeled]))
-    (out / 'splits/unlabeled.txt').write_text(''.join(names[labeled:]))
-    stamp.write_text(json.dumps(settings) + '\n')  # last: only a complete set has it
+    (out / 'splits/labeled.txt').write_text(''.join(names[:labeled]), encoding='utf-8')
+    (out / 'splits/unlabeled.txt').write_text(''.join(names[labeled:]), encoding='utf-8')
+    stamp.write_text(json.dumps(settings) + '\n', encoding='utf-8')  # last: only a complete set has it
     return True
 
 

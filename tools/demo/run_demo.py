@@ -161,7 +161,7 @@ def draw_panel(grid: Grid, path: Path, data_root: Path, count: int) -> None:
     init_default_scope(cfg.default_scope)
     work_dir = grid.work_root / f'{row.name}-seed{grid.seeds[0]}' / row.fingerprint().digest[:12]
     model = MODELS.build(cfg.model)
-    load_checkpoint(model, (work_dir / 'last_checkpoint').read_text().strip(), map_location='cpu')
+    load_checkpoint(model, (work_dir / 'last_checkpoint').read_text(encoding='utf-8').strip(), map_location='cpu')
     model.eval()
     # Unlabeled images as validation sees its own: no augmentation, and with the truth, for the picture alone.
     source = cfg.train_dataloader.dataset.sources.unlabeled
@@ -218,7 +218,7 @@ def main(argv: list[str] | None = None) -> int:
         print('FAILED: ' + ', '.join(run.name for run in failed), file=sys.stderr)
         return 1
     text = table(grid)
-    (folder / 'table.txt').write_text(text + '\n')
+    (folder / 'table.txt').write_text(text + '\n', encoding='utf-8')
     write_json(folder / 'settings.json', dict(data=args.data, data_root=str(data_root), iters=args.iters))
     pictures = dict(panel=folder / 'panel.png', curves=folder / 'curves.png')
     grid.plots = str(pictures['curves'])

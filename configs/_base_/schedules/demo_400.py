@@ -1,4 +1,4 @@
-# 400 iterations of AdamW with polynomial decay: about the least in which a small network learns the shapes.
+# 400 iterations of AdamW with polynomial decay, for `make demo`.
 optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=0.01, weight_decay=0.01), clip_grad=None)
 param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=400, by_epoch=False)]
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=400, val_interval=40)
