@@ -53,6 +53,13 @@ def check_count(value: Any, key: str) -> None:
         raise ValueError(f'model.{key} must be an integer >= 0, got {value!r}')
 
 
+def check_node(value: Any, key: str, optional: bool = False) -> None:
+    """Raise ValueError, naming ``key``, unless ``value`` is the config of a piece; ``None`` if ``optional``."""
+    if (value is None and optional) or (isinstance(value, Mapping) and 'type' in value):
+        return
+    raise ValueError(f'model.{key} must be {"None or " if optional else ""}a dict with `type`, got {value!r}')
+
+
 def get_branch(batch: Mapping[str, Any], branch: str) -> Any:
     """One branch of a batch that :class:`MultiBranchDataPreprocessor` has grouped.
 

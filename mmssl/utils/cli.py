@@ -4,6 +4,7 @@ import argparse
 import difflib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +14,10 @@ import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.hooks import Hook
-from mmengine.registry import MODELS, DefaultScope, init_default_scope
+from mmengine.registry import MODELS, DefaultScope, Registry, init_default_scope
 from mmengine.runner import CheckpointLoader, Runner
+
+import mmssl.registry
 
 # What a wrong config or a wrong file raises. Anything else is a fault of the program and shows its traceback.
 USER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError, SyntaxError, AssertionError)
@@ -75,7 +78,7 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
             raise
         # A KeyError's str() is the repr of its message; a message of several lines becomes one.
         message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        message = ' '.join(message.split()) or type(error).__name__
+        message = locate(' '.join(message.split()) or type(error).__name__, getattr(args, 'loaded_config', None))
         print(f'{Path(sys.argv[0]).name}: error: {message}  (--debug shows where)', file=sys.stderr)
         return 2
     return 0
@@ -112,12 +115,60 @@ def load_config(args: argparse.Namespace) -> Config:
     if args.cfg_options:
         check_options(cfg, args.cfg_options)
         cfg.merge_from_dict(args.cfg_options)
+    args.loaded_config = cfg  # for the messages of errors
     cfg.launcher = args.launcher
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = str(Path('work_dirs') / Path(args.config).stem)
     return cfg
+
+
+def keys_read() -> set[str]:
+    """Top-level keys of a config that something reads; any other name is only a variable of the file."""
+    return set(inspect.signature(Runner.__init__).parameters) - {'self', 'cfg'} | OTHER_KEYS
+
+
+def locate(message: str, cfg: Config | None) -> str:
+    """Put the config keys in front of a message of mmengine's or Python's about a wrong name.
+
+    Args:
+        message: Of an error while the config is built: an argument that a class does not take, or an unknown type.
+        cfg: The config; None if it could not be read.
+
+    Returns:
+        The message, after the keys if they are found.
+    """
+    argument = re.search(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", message)
+    unknown = re.match(r'(\S+) is not in the \S+ registry', message)
+    if cfg is None or not (argument or unknown):
+        return message
+    leaves = [(key, value) for key, value in _leaves(cfg) if key.split('.')[0] in keys_read()]
+    if unknown:
+        keys = [key for key, value in leaves if key.rpartition('.')[2] == 'type' and value == unknown[1]]
+        if any(unknown[1] in registry.module_dict for registry in our_registries()):
+            message = f"write type='mmssl.{unknown[1]}': {message}"
+    else:
+        assert argument is not None
+        owners = [key for key, _ in leaves if key.rpartition('.')[2] == argument[2]]
+        # An argument of a base class is named after that, so the class decides only where it is found.
+        exact = [key for key in owners if _type_of(cfg, key) == argument[1]]
+        keys = exact or owners
+    return f'{", ".join(keys[:4])}: {message}' if keys else message
+
+
+def our_registries() -> list[Registry]:
+    """All registries of mmssl."""
+    return [value for value in vars(mmssl.registry).values() if isinstance(value, Registry) and value.scope == 'mmssl']
+
+
+def _type_of(cfg: Config, key: str) -> str:
+    """Class name of the node that holds ``key``."""
+    node: Any = cfg
+    for name in key.split('.')[:-1]:
+        node = node[int(name)] if isinstance(node, (list, tuple)) else node[name]
+    kind = node.get('type', '') if isinstance(node, (Config, dict)) else ''
+    return kind.rpartition('.')[2] if isinstance(kind, str) else getattr(kind, '__name__', '')
 
 
 def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
@@ -129,7 +180,7 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
     Raises:
         ValueError: Naming the keys that do have an effect.
     """
-    read = set(inspect.signature(Runner.__init__).parameters) - {'self', 'cfg'} | OTHER_KEYS
+    read = keys_read()
     for option in options:
         top = option.split('.')[0]
         if top in read:

@@ -230,8 +230,13 @@ def test_a_checkpoint_of_another_model_is_not_evaluated(project, checkpoint, cap
     (['--cfg-options', 'data_root=elsewhere'], 'set train_dataloader.dataset.data_root, val_dataloader.dataset.'),
     (['--cfg-options', 'train_dataloader.dataset.data_root=elsewhere'], 'elsewhere'),
     (['--auto-scale-lr'], '--auto-scale-lr: the config has no auto_scale_lr.base_batch_size'),
-    (['--cfg-options', 'model.backbone.depht=50'], 'depht'),
-    (['--cfg-options', 'model.type=EncoderDecodr'], 'EncoderDecodr'),
+    (['--cfg-options', 'model.backbone.depht=50'], 'model.backbone.depht: ResNet'),
+    (['--cfg-options', 'model.decode_head.num_clases=5'], 'model.decode_head.num_clases: BaseDecodeHead'),
+    (['--cfg-options', 'train_cfg.max_iter=3'], 'train_cfg.max_iter: '),
+    (['--cfg-options', 'train_dataloader.num_worker=1'], 'train_dataloader.num_worker: DataLoader'),
+    (['--cfg-options', 'model.type=EncoderDecodr'], 'model.type: EncoderDecodr is not in'),
+    (['--cfg-options', 'model.decode_head.loss_decode.type=FPLLoss'],
+     "model.decode_head.loss_decode.type: write type='mmssl.FPLLoss': FPLLoss is not in"),
     (['--launcher', 'ssh'], "invalid choice: 'ssh'"),
 ])
 def test_wrong_arguments_end_in_one_line(project, capsys, arguments, expected):

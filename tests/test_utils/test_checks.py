@@ -236,6 +236,9 @@ SEMI_CASES = [
     (f'{SEMI}.labeled.data_prefix.seg_map_path', ..., [f'{SEMI}.labeled', 'no label file']),
     ('train_dataloader', None, ['train_dataloader.dataset', 'missing']),
     (f'{SEMI}.unlabeled', 3, [f'{SEMI}.unlabeled', '3']),
+    ('default_hooks', dict(chekpoint=dict(interval=1), checkpoint=dict(type='CheckpointHook', by_epoch=False)),
+     ['default_hooks.chekpoint', 'no `type`', "'checkpoint'"]),
+    ('custom_hooks', [dict(interval=1)], ['custom_hooks.0', 'no `type`']),
 ]  # fmt: skip
 
 
@@ -331,6 +334,13 @@ def test_warnings_do_not_raise(semi: Config) -> None:
     semi.train_dataloader.sampler.infinite = False
     assert {finding.key for finding in quick_check(semi).warnings} == {
         'default_hooks.checkpoint.by_epoch', 'train_dataloader.sampler.infinite'}  # fmt: skip
+
+
+def test_top_level_name_that_is_almost_a_setting_is_warned_about(semi: Config) -> None:
+    semi.randomnes = dict(seed=1)
+    semi.train_pipeline, semi.crop_size, semi.test_pipeline = [], (32, 32), []
+    warnings = [str(finding) for finding in quick_check(semi).warnings]
+    assert len(warnings) == 1 and 'randomnes' in warnings[0] and "'randomness'" in warnings[0], warnings
 
 
 def test_all_errors_are_listed_at_once(semi: Config) -> None:

@@ -1,6 +1,7 @@
 """What the losses between a student's and a teacher's logits share: arguments, checks, reduction and statistics."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ class PseudoLabelLoss(nn.Module):
 
     def __init__(self, loss_weight: float = 1., reduction: str = 'mean', loss_name: str = 'loss_pseudo') -> None:
         super().__init__()
-        self.require_number('loss_weight', loss_weight, math.isfinite(loss_weight), 'finite')
+        self.require_number('loss_weight', loss_weight, math.isfinite, 'finite')
         self.require_choice('reduction', reduction, REDUCTIONS)
         self.loss_weight = loss_weight
         self.reduction = reduction
@@ -43,9 +44,13 @@ class PseudoLabelLoss(nn.Module):
         """The ``type`` that a config writes, the start of every message."""
         return f'mmssl.{type(self).__name__}'
 
-    def require_number(self, key: str, value: Any, condition: bool, allowed: str) -> None:
-        """Raise a ValueError that names ``key`` unless ``condition`` holds."""
-        if not condition:
+    def require_number(self, key: str, value: Any, condition: Callable[[Any], bool], allowed: str,
+                       kind: type | tuple[type, ...] = (int, float)) -> None:
+        """Raise a ValueError that names ``key`` unless ``value`` is a number of ``kind`` for which ``condition`` holds.
+
+        The condition is a function, since to compare a wrong type would raise an error without the key.
+        """
+        if isinstance(value, bool) or not isinstance(value, kind) or not condition(value):
             raise ValueError(f'{self.config_name}: `{key}` must be {allowed}, got {value!r}')
 
     def require_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:

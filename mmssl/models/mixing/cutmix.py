@@ -1,5 +1,8 @@
 """CutMix between neighbours of an unlabeled batch, with randomness that a resumed run repeats."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from mmengine.dist import get_dist_info
 from torch import Tensor, nn
@@ -37,11 +40,17 @@ class CutMix(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        if num_boxes < 1:
-            raise ValueError(f'mmssl.CutMix: `num_boxes` must be >= 1, got {num_boxes}')
+        if isinstance(num_boxes, bool) or not isinstance(num_boxes, int) or num_boxes < 1:
+            raise ValueError(f'mmssl.CutMix: `num_boxes` must be an integer >= 1, got {num_boxes!r}')
+        if not _is_range(area_range):
+            raise ValueError(
+                f'mmssl.CutMix: `area_range` must be two numbers with 0 < low <= high <= 1, got {area_range!r}'
+            )
         low, high = area_range
-        if not 0 < low <= high <= 1:
-            raise ValueError(f'mmssl.CutMix: `area_range` must satisfy 0 < low <= high <= 1, got {tuple(area_range)}')
+        if not isinstance(both_ways, bool):
+            raise ValueError(f'mmssl.CutMix: `both_ways` must be True or False, got {both_ways!r}')
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+            raise ValueError(f'mmssl.CutMix: `seed` must be an integer >= 0 or None, got {seed!r}')
         self.num_boxes = num_boxes
         self.area_range = (float(low), float(high))
         self.both_ways = both_ways
@@ -99,3 +108,12 @@ class CutMix(nn.Module):
         first, second = batch[0::2], batch[1::2]
         mixed = mix(first, second, masks)
         return torch.cat([mixed, mix(second, first, masks)]) if self.both_ways else mixed
+
+
+def _is_range(value: Any) -> bool:
+    """Whether ``value`` is two numbers with 0 < low <= high <= 1; numbers in quotes are none."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        return False
+    if not all(isinstance(number, (int, float)) for number in value):
+        return False
+    return 0 < value[0] <= value[1] <= 1

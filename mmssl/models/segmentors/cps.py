@@ -1,13 +1,14 @@
 """Cross pseudo supervision: two students that teach each other on unlabeled images."""
 
+import inspect
 from typing import Any, ClassVar
 
 import torch
 from mmengine.dist import all_reduce
 from mmseg.structures import SegDataSample
-from torch import Tensor
+from torch import Tensor, nn
 
-from mmssl.models.semi_base import check_choice, check_count, check_weight, get_branch, prefixed
+from mmssl.models.semi_base import check_choice, check_count, check_node, check_weight, get_branch, prefixed
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord, temporary_mode
@@ -38,8 +39,9 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
       weights. Students that start from random ones first teach each other noise: let them learn from labels until their
       validation says that there is something to teach.
     - ``unsup_ramp``: iterations >= 0 over which the weight then rises linearly. Default 0, as published.
-    - ``unsup_loss``: a loss with ``forward(logits, target_logits, weight, valid)``. Default
-      ``mmssl.HardPseudoLabelLoss``, which is CPS.
+    - ``unsup_loss``: a loss with ``forward(logits, target_logits, weight, valid, avg_factor)`` that returns a mean over
+      pixels; what it leaves in ``statistics``, if anything, is logged. Default ``mmssl.HardPseudoLabelLoss``, which is
+      CPS.
     - ``mix``: ``None`` or ``dict(type='mmssl.CutMix')``. Default ``None``.
     - ``unsup_on``: ``'all'`` (labeled images, never mixed, and unlabeled ones, one mean over all pixels) or
       ``'unlabeled'``. Default, as published: ``'all'`` without ``mix``, ``'unlabeled'`` with it.
@@ -89,7 +91,10 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         check_choice(cfg['unsup_on'], ('all', 'unlabeled'), 'semi_train_cfg.unsup_on')
         check_choice(cfg['pseudo_label_mode'], ('train', 'eval'), 'semi_train_cfg.pseudo_label_mode')
         check_choice(cfg['ignore_padding'], (True, False), 'semi_train_cfg.ignore_padding')
+        check_node(cfg['unsup_loss'], 'semi_train_cfg.unsup_loss')
+        check_node(cfg['mix'], 'semi_train_cfg.mix', optional=True)
         self.unsup_loss = MODELS.build(cfg['unsup_loss'])
+        check_pseudo_label_loss(self.unsup_loss)
         self.mix = None if cfg['mix'] is None else MODELS.build(cfg['mix'])
 
     def loss(self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]) -> dict[str, Any]:
@@ -163,7 +168,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             **({} if all_valid is None else valid_arguments(torch.cat([all_valid, all_valid]))),
         )
         losses['unsup_loss'] = 2 * weight * unsup_loss
-        losses.update(prefixed(self.unsup_loss.statistics, 'unsup_'))
+        losses.update(prefixed(getattr(self.unsup_loss, 'statistics', {}), 'unsup_'))
         if self.recording:
             self.record = UnsupervisedRecord(
                 inputs=images.detach(),
@@ -190,6 +195,28 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             with temporary_mode(student, training=self.semi_train_cfg['pseudo_label_mode'] == 'train'):
                 targets.append(self.segment(student, inputs))
         return targets
+
+
+def check_pseudo_label_loss(loss: nn.Module) -> None:
+    """Refuse a loss that cannot be the unsupervised one.
+
+    Raises:
+        ValueError: It takes no teacher logits (mmseg's cross entropy would take them for class probabilities and train
+            on nonsense), or it does not return the mean over the valid pixels.
+    """
+    key, kind = 'model.semi_train_cfg.unsup_loss', type(loss).__name__
+    arguments = set(inspect.signature(loss.forward).parameters)
+    if not {'target_logits', 'valid'} <= arguments:
+        raise ValueError(
+            f'{key} must be a loss between two sets of logits, with `forward(logits, target_logits, weight, valid)`, '
+            f'such as mmssl.HardPseudoLabelLoss or mmssl.FPLLoss, got {kind} with the arguments {sorted(arguments)}'
+        )
+    reduction = getattr(loss, 'reduction', 'mean')
+    if reduction != 'mean':
+        raise ValueError(
+            f"{key}.reduction must be 'mean', over the valid pixels of all ranks, got {reduction!r}; "
+            'model.semi_train_cfg.unsup_weight scales the loss'
+        )
 
 
 def valid_arguments(valid: Tensor) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ from .settings import (
     check_ignore_index,
     check_labels_loaded,
     check_loop,
+    check_names,
     check_scope,
     check_semi_options,
     summarize_sources,
@@ -87,6 +88,7 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
     report = Report()
     world_size = world_size or int(os.environ.get('WORLD_SIZE', 1))
     check_scope(cfg, report)
+    check_names(cfg, report)
     loader = cfg.get('train_dataloader')
     if not isinstance(loader, Mapping) or not isinstance(get(loader, 'dataset'), Mapping):
         report.error('train_dataloader.dataset', 'is missing: there is nothing to train on')

@@ -6,6 +6,8 @@ from typing import Any
 
 from mmengine.registry import MODELS
 
+from mmssl.utils.cli import keys_read
+
 from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence, type_name, walk
 from .report import Report, SourceSummary
 from .sources import Source, config_scope, find_class
@@ -37,6 +39,27 @@ def check_scope(cfg: Any, report: Report) -> None:
 
 def _is_bare(kind: Any) -> bool:
     return isinstance(kind, str) and '.' not in kind
+
+
+def check_names(cfg: Any, report: Report) -> None:
+    """Names that mmengine passes over in silence, or stumbles over without naming them."""
+    read = keys_read()
+    for name in cfg:
+        if name in read:
+            continue
+        # Any name may be a variable of the file (`train_pipeline`), so only one that is almost a setting is reported.
+        close = difflib.get_close_matches(name, read, n=1, cutoff=0.8)
+        if close and not name.endswith('_pipeline'):
+            report.warn(name, f'is read by nothing, so it changes nothing; is {close[0]!r} meant?')
+    hooks = cfg.get('default_hooks')
+    named = list(hooks.items()) if isinstance(hooks, Mapping) else []
+    listed = cfg.get('custom_hooks')
+    nodes = [(f'default_hooks.{name}', hook) for name, hook in named if hook is not None]
+    nodes += [(f'custom_hooks.{i}', hook) for i, hook in enumerate(listed if is_sequence(listed) else [])]
+    for key, hook in nodes:
+        if isinstance(hook, Mapping) and 'type' not in hook:
+            close = difflib.get_close_matches(key.rpartition('.')[2], [name for name, _ in named if name not in key])
+            report.error(key, f'has no `type`, got {dict(hook)}' + (f'; is {close[0]!r} meant?' if close else ''))
 
 
 def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | None:

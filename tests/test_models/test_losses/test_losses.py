@@ -151,7 +151,13 @@ def test_bad_input(cls, shapes, kwargs, message):
     (FPLLoss, dict(weight_bound='max')), (FPLLoss, dict(balance='ce')), (FPLLoss, dict(balance=True)),
     (NegativeLearningLoss, dict(threshold=0.)), (NegativeLearningLoss, dict(threshold=1.5)),
     (HardPseudoLabelLoss, dict(threshold=-0.1)), (HardPseudoLabelLoss, dict(threshold=2.)),
-    *[(cls, kwargs) for cls in ALL for kwargs in (dict(reduction='avg'), dict(loss_weight=math.nan))]])
+    (FPLLoss, dict(cum_prob='0.9')), (FPLLoss, dict(cum_prob=None)), (FPLLoss, dict(max_k=True)),
+    (FPLLoss, dict(max_k='3')), (FPLLoss, dict(k_ratio=[0.5])), (FPLLoss, dict(weight_scale='50')),
+    (FPLLoss, dict(weight_mode=['concave'])), (NegativeLearningLoss, dict(threshold='0.2')),
+    (HardPseudoLabelLoss, dict(threshold=None)),
+    *[(cls, kwargs) for cls in ALL for kwargs in
+      (dict(reduction='avg'), dict(reduction=None), dict(loss_weight=math.nan), dict(loss_weight='1'),
+       dict(loss_weight=None))]])
 def test_bad_arguments(cls, kwargs):
     (key, value), = kwargs.items()
     with pytest.raises(ValueError, match=rf'mmssl\.{cls.__name__}: `{key}` must be .*, got {re.escape(repr(value))}'):

@@ -308,13 +308,34 @@ def test_foreign_checkpoint_is_refused(tiny_segmentor: dict) -> None:
         (dict(unsup_ramp=1.5), ValueError, 'model.semi_train_cfg.unsup_ramp must be an integer >= 0, got 1.5'),
         (dict(unsup_on='labeled'), ValueError, "model.semi_train_cfg.unsup_on must be one of .*, got 'labeled'"),
         (dict(pseudo_label_mode='test'), ValueError, 'model.semi_train_cfg.pseudo_label_mode must be one of'),
-        (dict(mix=dict(type='mmssl.CutMix', num_boxes=0)), ValueError, '`num_boxes` must be >= 1, got 0'),
+        (dict(mix=dict(type='mmssl.CutMix', num_boxes=0)), ValueError, '`num_boxes` must be an integer >= 1, got 0'),
+        (dict(mix=dict(type='mmssl.CutMix', num_boxes=2.5)), ValueError, '`num_boxes` must be an integer >= 1, got 2'),
         (dict(mix=dict(type='mmssl.CutMix', area_range=(0.5, 0.2))), ValueError, '`area_range`'),
+        (dict(mix=dict(type='mmssl.CutMix', area_range=0.5)), ValueError, '`area_range` must be two numbers .*, got 0'),
+        (dict(mix=dict(type='mmssl.CutMix', area_range=(0.2, 0.3, 0.4))), ValueError, '`area_range` must be two'),
+        (dict(mix=dict(type='mmssl.CutMix', area_range=('0.2', '0.3'))), ValueError, '`area_range` must be two'),
+        (dict(mix=dict(type='mmssl.CutMix', both_ways='no')), ValueError, '`both_ways` must be True or False'),
+        (dict(mix=dict(type='mmssl.CutMix', seed=-1)), ValueError, '`seed` must be an integer >= 0 or None, got -1'),
+        (dict(mix='mmssl.CutMix'), ValueError, "semi_train_cfg.mix must be None or a dict .*, got 'mmssl.CutMix'"),
+        (dict(mix=True), ValueError, 'model.semi_train_cfg.mix must be None or a dict .*, got True'),
+        (dict(unsup_loss='mmssl.FPLLoss'), ValueError, 'model.semi_train_cfg.unsup_loss must be a dict with `type`'),
+        (dict(unsup_loss=dict(cum_prob=0.9)), ValueError, 'model.semi_train_cfg.unsup_loss must be a dict with `type`'),
+        (dict(unsup_loss=dict(type='CrossEntropyLoss')), ValueError, 'must be a loss between .*CrossEntropyL'),
+        (dict(unsup_loss=dict(type='mmssl.FPLLoss', reduction='sum')), ValueError, "must be 'mean'.*got 'sum'"),
+        (dict(unsup_loss=None), ValueError, 'model.semi_train_cfg.unsup_loss must be a dict .*, got None'),
     ],
 )
 def test_wrong_options_name_their_key(tiny_segmentor: dict, options: dict, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         build(tiny_segmentor, **options)
+
+
+def test_loss_of_ones_own_needs_no_statistics(tiny_segmentor: dict, make_batch: Callable) -> None:
+    model = build(tiny_segmentor, ignore_padding=True)
+    model.unsup_loss.forward = lambda logits, target_logits, weight=None, valid=None, avg_factor=None: logits.mean()
+    del model.unsup_loss.statistics
+    losses = model.loss(*make_batch())
+    assert losses['unsup_loss'].requires_grad and not [name for name in losses if name.startswith('unsup_mean')]
 
 
 def test_single_output_channel_is_refused(tiny_segmentor: dict) -> None:
