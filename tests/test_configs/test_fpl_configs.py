@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip('mmseg')
+import cv2
+import numpy as np
 import torch
+import yaml
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
@@ -71,6 +74,8 @@ def test_config_is_consistent(config: Config) -> None:
         assert (config.model.semi_train_cfg.get('unsup_loss', {}).get('type') == 'mmssl.FPLLoss') == fpl
         lists = [source.ann_file for source in loader.dataset.sources.values()]
         assert lists[0].replace('labeled', 'unlabeled') == lists[1]
+        low = '-low' in Path(config.filename).name
+        assert loader.dataset.sources.unlabeled.get('exclude') == (lists[0] if low else None)
 
 
 # Published: METHOD of CPS and FPL. A change of a value here is a decision.
@@ -104,7 +109,9 @@ def test_config_has_the_published_settings(config: Config) -> None:
         weight = 0.1 if '-low' in name else expected['cutmix' if 'cutmix' in name else 'cps']
         assert config.model.semi_train_cfg.unsup_weight == weight
     if folder == 'cityscapes':
-        assert segmentor.decode_head.sampler == dict(type='OHEMPixelSampler', thresh=0.7, min_kept=50000)
+        # Per process, which has two labeled images.
+        ohem = dict(type='mmssl.OHEMCrossEntropyLoss', thresh=0.7, min_kept=100000)
+        assert segmentor.decode_head.loss_decode == ohem and 'sampler' not in segmentor.decode_head
 
 
 def test_generated_configs_are_up_to_date() -> None:
@@ -122,6 +129,8 @@ def test_one_training_step(name: str) -> None:
     model_cfg = deepcopy(config.model)
     segmentor = model_cfg.get('segmentor', model_cfg)
     segmentor.pretrained = None
+    if 'segmentor' in model_cfg:
+        model_cfg.semi_train_cfg.unsup_begin = 0
     size = (64, 64)
     for node in nodes(model_cfg):
         if node.get('type') == 'SegDataPreProcessor':
@@ -152,6 +161,7 @@ def test_one_training_step(name: str) -> None:
         data = dict(inputs=[image() for _ in range(2)], data_samples=[sample(True) for _ in range(2)])
     before = {key: value.clone() for key, value in model.named_parameters()}
     log = model.train_step(data, optim_wrapper)
+    assert 'segmentor' not in model_cfg or log['unsup_loss'] > 0
     assert all(torch.isfinite(value).all() for value in log.values())
     assert all(not torch.equal(before[key], value) for key, value in model.named_parameters() if value.dim() > 1)
 
@@ -164,3 +174,49 @@ def test_pipelines_build(name: str) -> None:
         for transform in source.pipeline:
             TRANSFORMS.build(transform)
         assert DATASETS.get(source.type) is not None
+
+
+def test_pair_of_lists_that_share_an_image(tmp_path: Path) -> None:
+    init_default_scope('mmseg')
+    name = 'configs/fpl/voc/cps_deeplabv3plus-r50_4xb4-40k_voc12-low92-512x512.py'
+    sources = Config.fromfile(str(ROOT / name)).train_dataloader.dataset
+    for folder in ('splits', 'JPEGImages', 'SegmentationClassAug'):
+        (tmp_path / folder).mkdir()
+    for stem in 'abcde':
+        cv2.imwrite(str(tmp_path / f'JPEGImages/{stem}.jpg'), np.zeros((8, 8, 3), np.uint8))
+        cv2.imwrite(str(tmp_path / f'SegmentationClassAug/{stem}.png'), np.zeros((8, 8), np.uint8))
+    line = 'JPEGImages/{0}.jpg\tSegmentationClassAug/{0}.png\n'
+    for kind, stems in (('labeled', 'abc'), ('unlabeled', 'cde')):
+        (tmp_path / f'splits/pseudoseg_{kind}_1-16.txt').write_text(''.join(line.format(stem) for stem in stems))
+    for source in sources.sources.values():
+        source.data_root = str(tmp_path)
+    dataset = DATASETS.build(sources)
+    assert [len(part) for part in dataset.datasets] == [3, 2]
+
+
+@pytest.mark.parametrize('name, views', [('voc2012_semi', 12), ('cityscapes', 12), ('shapes_semi', 6)])
+def test_test_time_augmentation(name: str, views: int, tmp_path: Path) -> None:
+    init_default_scope('mmseg')
+    base = ROOT / 'configs' / '_base_'
+    config = Config.fromfile(str(base / 'datasets' / f'{name}.py'))
+    cv2.imwrite(str(tmp_path / 'a.png'), np.random.default_rng(0).integers(0, 255, (64, 96, 3), dtype=np.uint8))
+    cv2.imwrite(str(tmp_path / 'b.png'), np.zeros((64, 96), np.uint8))
+    info = dict(img_path=str(tmp_path / 'a.png'), seg_map_path=str(tmp_path / 'b.png'), seg_fields=[], label_map=None,
+                reduce_zero_label=False)  # fmt: skip
+    for transform in config.tta_pipeline:
+        info = TRANSFORMS.build(transform)(info)
+    assert len(info['inputs']) == views
+    # A semi-supervised model takes the views as a stock one does.
+    config = Config.fromfile(str(ROOT / 'configs' / 'demo' / 'cps_shapes.py'))
+    config.model.data_preprocessor.data_preprocessor.pop('size')
+    tta = MODELS.build(dict(config.tta_model, module=config.model)).eval()
+    batch = dict(inputs=[[view] for view in info['inputs']], data_samples=[[view] for view in info['data_samples']])
+    with torch.no_grad():
+        (result,) = tta.test_step(batch)
+    assert result.pred_sem_seg.data.shape == (1, 64, 96)
+
+
+def test_metafile_lists_every_config() -> None:
+    models = yaml.safe_load((ROOT / 'configs' / 'fpl' / 'metafile.yml').read_text())['Models']
+    assert sorted(model['Config'] for model in models) == CONFIGS
+    assert all(model['Name'] == Path(model['Config']).stem and model['In Collection'] == 'FPL' for model in models)

@@ -1,4 +1,4 @@
-"""Write the experiment configs of configs/fpl/{voc,cityscapes}, one short file for each cell of the paper's tables.
+"""Write the configs of configs/fpl/{voc,cityscapes}, one for each cell of the paper's tables, and the metafile.
 
 The files are what a user reads and edits; this script only saves typing 140 of them, and ``--check`` (a test) keeps
 them in step with the table below.
@@ -83,8 +83,15 @@ def render(method: str, depth: int, data: str, split: str) -> str:
             body += (
                 'train_dataloader = dict(\n    dataset=dict(\n        sources=dict(\n'
                 f"            labeled=dict(ann_file='splits/{lists.format('labeled')}.txt'),\n"
-                f"            unlabeled=dict(ann_file='splits/{lists.format('unlabeled')}.txt'))))\n"
             )
+            unlabeled = f"ann_file='splits/{lists.format('unlabeled')}.txt'"
+            if split.startswith('low'):
+                # The published lists of a pair share one image, which then counts as labeled.
+                unlabeled = (
+                    f"\n                {unlabeled},\n"
+                    f"                exclude='splits/{lists.format('labeled')}.txt'"
+                )
+            body += f'            unlabeled=dict({unlabeled}))))\n'
         if iters != (CITYSCAPES if cityscapes else VOC)[main_split][1]:
             body += _schedule(iters)
         return f'# {title}\n{body}'
@@ -125,6 +132,29 @@ def all_configs() -> dict[str, str]:
     return files
 
 
+def metafile(configs: list[str]) -> str:
+    """Text of configs/fpl/metafile.yml.
+
+    Args:
+        configs: Paths below configs/fpl.
+    """
+    data = {'camvid': 'CamVid', 'voc': 'PASCAL VOC 2012', 'cityscapes': 'Cityscapes'}
+    lines = [
+        'Collections:',
+        '  - Name: FPL',
+        '    Metadata:',
+        f'      Training Data: [{", ".join(data.values())}]',
+        '      Training Techniques: [SGD with momentum, Cross pseudo supervision, Fuzzy positive learning]',
+        '    Paper:',
+        '      Title: Fuzzy Positive Learning for Semi-supervised Semantic Segmentation',
+        '    README: configs/fpl/README.md',
+        'Models:',
+    ]
+    for path in configs:
+        lines += [f'  - Name: {Path(path).stem}', '    In Collection: FPL', f'    Config: configs/fpl/{path}']
+    return '\n'.join(lines) + '\n'
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write or check the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -132,6 +162,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     root = Path(__file__).resolve().parents[2] / 'configs' / 'fpl'
     files = all_configs()
+    camvid = [path.relative_to(root).as_posix() for path in sorted((root / 'camvid').glob('*.py'))]
+    files['metafile.yml'] = metafile(camvid + sorted(files))
     stale = [name for name, text in files.items()
              if not (root / name).exists() or (root / name).read_text(encoding='utf-8') != text]
     known = set(files)

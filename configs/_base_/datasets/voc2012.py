@@ -38,3 +38,15 @@ val_dataloader = dict(
 test_dataloader = val_dataloader
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
 test_evaluator = val_evaluator
+# Of `tools/test.py --tta`: the mean over scales and mirror images.
+tta_pipeline = [
+    load_image,
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [dict(type='Resize', scale_factor=factor, keep_ratio=True) for factor in (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)],
+            [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0., 1.)],
+            [dict(type='LoadAnnotations')],
+            [dict(type='PackSegInputs')],
+        ]),
+]

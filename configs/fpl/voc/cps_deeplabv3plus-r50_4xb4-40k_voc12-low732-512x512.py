@@ -5,6 +5,8 @@ train_dataloader = dict(
     dataset=dict(
         sources=dict(
             labeled=dict(ann_file='splits/pseudoseg_labeled_1-2.txt'),
-            unlabeled=dict(ann_file='splits/pseudoseg_unlabeled_1-2.txt'))))
+            unlabeled=dict(
+                ann_file='splits/pseudoseg_unlabeled_1-2.txt',
+                exclude='splits/pseudoseg_labeled_1-2.txt'))))
 train_cfg = dict(max_iters=39660)
 param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=39660, by_epoch=False)]

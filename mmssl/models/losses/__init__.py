@@ -1,9 +1,17 @@
-"""Losses between a student's and a teacher's logits; each is a thin shell around ``mmssl.functional``."""
+"""Losses, each a thin shell around ``mmssl.functional``: between two sets of logits, and one against labels."""
 
 from .fpl_loss import FPLLoss
 from .hard_pseudo_label_loss import HardPseudoLabelLoss
 from .negative_learning_loss import NegativeLearningLoss
+from .ohem_cross_entropy_loss import OHEMCrossEntropyLoss
 from .pseudo_label_loss import PseudoLabelLoss
 from .soft_pseudo_label_loss import SoftPseudoLabelLoss
 
-__all__ = ['FPLLoss', 'HardPseudoLabelLoss', 'NegativeLearningLoss', 'PseudoLabelLoss', 'SoftPseudoLabelLoss']
+__all__ = [
+    'FPLLoss',
+    'HardPseudoLabelLoss',
+    'NegativeLearningLoss',
+    'OHEMCrossEntropyLoss',
+    'PseudoLabelLoss',
+    'SoftPseudoLabelLoss',
+]
