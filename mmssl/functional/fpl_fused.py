@@ -36,6 +36,8 @@ from .fpl import (
     mean_denominator,
 )
 
+__all__ = ['fpl_loss']  # the rest is how
+
 # On a CPU: pixels that a thread takes at a time; pixels whose classes are ranked together (operations on single rows,
 # which must be long enough to hide the cost of a call); and pixels in all other operations (on all rows, whose buffers
 # must fit the cache of one core).

@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -41,3 +44,18 @@ def test_spelling_of_names_is_american(tool):
         for name, keys in names.items():
             for word in [name, *keys]:
                 assert 'labelled' not in word.lower() and 'colour' not in word.lower(), f'{group}: {name}({word})'
+
+
+def test_functions_of_the_maths_are_listed(tool):
+    names = tool.surface()
+    assert 'fuzzy_positive_assignment' in names['mmssl.functional.fpl']
+    assert list(names['mmssl.functional.fpl_fused']) == ['fpl_loss']
+    assert 'cutmix_masks' in names['mmssl.functional.cutmix']
+    assert names['mmssl.functional.fpl_diagnostics']['fpl_diagnostics']['target_logits'] == '<required>'
+
+
+def test_runs_outside_the_checkout_without_being_installed(repo_root, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONPATH'}
+    result = subprocess.run([sys.executable, str(repo_root / 'tools' / 'dev' / 'api_surface.py')], cwd=tmp_path,
+                            env=environment, capture_output=True, text=True, timeout=120)  # yapf: disable
+    assert 'Traceback' not in result.stderr and result.stdout

@@ -16,7 +16,11 @@ from typing import Any
 from mmengine.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the names of this checkout, installed or not
 STORED = ROOT / 'tests' / 'api_surface.json'
+
+# What other projects import: the package itself and its maths.
+MODULES = ('mmssl', *(f'mmssl.functional.{name}' for name in ('cutmix', 'fpl', 'fpl_diagnostics', 'fpl_fused', 'ohem')))
 
 
 def signature(function: Callable[..., Any]) -> dict[str, str]:
@@ -40,7 +44,7 @@ def options(item: Any) -> dict[str, str]:
 
 
 def surface() -> dict[str, dict[str, dict[str, str]]]:
-    """Registered names by registry, and the functions of ``mmssl`` and ``mmssl.functional``, each with its keys."""
+    """Registered names by registry, and the functions of ``MODULES``, each with its keys."""
     names: dict[str, dict[str, dict[str, str]]] = {}
     registry = importlib.import_module('mmssl.registry')
     for variable, value in vars(registry).items():
@@ -50,13 +54,22 @@ def surface() -> dict[str, dict[str, dict[str, str]]]:
                 names[variable] = {
                     name: {**signature(item), **options(item)} for name, item in sorted(value.module_dict.items())
                 }
-    for module_name in ('mmssl', 'mmssl.functional'):
-        module = importlib.import_module(module_name)
-        functions = {name: getattr(module, name) for name in sorted(getattr(module, '__all__', []))}
-        functions = {name: signature(function) for name, function in functions.items() if callable(function)}
-        if functions:
-            names[module_name] = functions
+    for module_name in MODULES:
+        names[module_name] = {
+            name: signature(function) for name, function in sorted(public_functions(module_name).items())
+        }
     return names
+
+
+def public_functions(module_name: str) -> dict[str, Callable[..., Any]]:
+    """Functions in a module's ``__all__``, or, without one, those that it defines under a name without underscore."""
+    module = importlib.import_module(module_name)
+    if hasattr(module, '__all__'):
+        return {name: getattr(module, name) for name in module.__all__ if callable(getattr(module, name))}
+    return {
+        name: value for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module_name and not name.startswith('_')
+    }  # fmt: skip
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
