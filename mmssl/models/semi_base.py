@@ -23,12 +23,15 @@ def resolve_options(options: Mapping[str, Any] | None, defaults: Mapping[str, An
 
     Raises:
         KeyError: If ``options`` has a key that ``defaults`` lacks.
+        ValueError: If ``options`` is no dict.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f'model.{key} must be a dict, got {options!r}')
     options = dict(options or {})
     for name in options:
         if name not in defaults:
             close = difflib.get_close_matches(str(name), defaults, n=1)
-            hint = f'; did you mean `{close[0]}`?' if close else ''
+            hint = f'; did you mean `{close[0]}`?' if close else '.'
             raise KeyError(f'model.{key}: unknown key `{name}`{hint} Allowed: {", ".join(sorted(defaults))}')
     return {**defaults, **options}
 
@@ -94,6 +97,15 @@ def scale_losses(losses: Mapping[str, Any], weight: float) -> dict[str, Any]:
             value = [item * weight for item in value] if isinstance(value, list) else value * weight
         scaled[name] = value
     return scaled
+
+
+def zero_loss(losses: Mapping[str, Any]) -> Tensor:
+    """A zero that is attached to the graph of every loss, so that no rank finds a loss missing."""
+    total = 0
+    for name, value in losses.items():
+        if 'loss' in name:
+            total = total + sum(item.sum() for item in (value if isinstance(value, list) else [value]))
+    return 0 * total
 
 
 class PlainCheckpointLoader:

@@ -8,6 +8,7 @@ import torch
 from mmengine.runner import Runner
 from torch import nn
 
+from mmssl.datasets import UnlabeledImageDataset
 from mmssl.functional.fpl_diagnostics import fpl_diagnostics
 from mmssl.registry import HOOKS
 
@@ -35,8 +36,8 @@ class FPLDiagnosticsHook(RecordingHook):
             Default: accuracies, ratios, R of all cases, and the cosine of case 2.
 
     Raises:
-        ValueError: If the unlabeled images come without truth (their pipeline needs ``LoadAnnotations`` and their data
-            set ``seg_map_path``).
+        ValueError: If a key matches no score, or, before training, if the unlabeled images come without truth (their
+            pipeline needs ``LoadAnnotations`` and their data set ``seg_map_path``).
     """
 
     # Before the logger hook of the same iteration.
@@ -44,18 +45,28 @@ class FPLDiagnosticsHook(RecordingHook):
 
     def __init__(self, interval: int = 50, keys: Sequence[str] = DEFAULT_KEYS) -> None:
         super().__init__(interval)
-        if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
+        if isinstance(keys, str) or not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
             raise ValueError(f'custom_hooks: mmssl.FPLDiagnosticsHook.keys must be a list of patterns, got {keys!r}')
+        names = score_names()
+        for key in keys:
+            if not fnmatch.filter(names, key):
+                raise ValueError(
+                    f'custom_hooks: mmssl.FPLDiagnosticsHook.keys: {key!r} matches no score; there are {names}'
+                )
         self.keys = tuple(keys)
+
+    def before_train(self, runner: Runner) -> None:
+        """Check that the model can record and that the unlabeled images bring their truth."""
+        super().before_train(runner)
+        for name, source in named_sources(runner.train_dataloader.dataset):
+            loads = any(type(step).__name__ == 'LoadAnnotations' for step in source.pipeline.transforms)
+            if isinstance(source, UnlabeledImageDataset) and (source.seg_map_path is None or not loads):
+                raise missing_truth(name)
 
     def on_record(self, runner: Runner, model: Any, record: Any) -> None:
         """Measure and hand the numbers to the log."""
         if record.truth is None:
-            raise ValueError(
-                'custom_hooks: mmssl.FPLDiagnosticsHook needs the truth of the unlabeled images: set '
-                'train_dataloader.dataset.sources.unlabeled.seg_map_path and add LoadAnnotations to its pipeline, '
-                'or remove the hook'
-            )
+            raise missing_truth('unlabeled')
         options = assignment_options(model.unsup_loss)
         scores = fpl_diagnostics(
             record.logits, record.target_logits, record.truth, record.valid, record.ignore_index, **options
@@ -64,6 +75,27 @@ class FPLDiagnosticsHook(RecordingHook):
             wanted = any(fnmatch.fnmatchcase(name, key) for key in self.keys)
             if wanted and value.dim() == 0 and torch.isfinite(value):
                 runner.message_hub.update_scalar(f'train/unsup_{name}', value.item())
+
+
+def missing_truth(source: str) -> ValueError:
+    """The error for an unlabeled source without truth."""
+    key = f'train_dataloader.dataset.sources.{source}'
+    return ValueError(
+        f'custom_hooks: mmssl.FPLDiagnosticsHook needs the truth of the unlabeled images: set {key}.seg_map_path and '
+        f'add LoadAnnotations to {key}.pipeline, or remove the hook'
+    )
+
+
+def named_sources(dataset: Any) -> list[tuple[str, Any]]:
+    """Names and data sets of a ``mmssl.MultiSourceDataset``; nothing for another data set."""
+    return list(zip(getattr(dataset, 'source_names', []), getattr(dataset, 'datasets', []), strict=False))
+
+
+def score_names() -> list[str]:
+    """Names of the scalar scores, from the function that computes them."""
+    pixel = torch.zeros(1, 2, 1)
+    scores = fpl_diagnostics(pixel, pixel, torch.zeros(1, 1, dtype=torch.long))
+    return sorted(name for name, value in scores.items() if value.dim() == 0)
 
 
 def assignment_options(loss: nn.Module) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Base of the semi-supervised segmentors: stock students, their supervised loss, and prediction by one of them."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,9 +17,12 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
+from mmssl.models.data_preprocessors import MultiBranchDataPreprocessor
 from mmssl.models.semi_base import (
     PlainCheckpointLoader,
     check_choice,
+    check_count,
+    check_weight,
     prefixed,
     resolve_options,
     same_parameters,
@@ -50,10 +53,10 @@ class UnsupervisedRecord:
 
 
 @contextmanager
-def temporary_mode(module: nn.Module, training: bool) -> Iterator[None]:
-    """Put ``module`` into train or eval mode inside the block and restore every sub-module's own mode after it."""
+def eval_mode(module: nn.Module) -> Iterator[None]:
+    """Put ``module`` into eval mode inside the block and restore every sub-module's own mode after it."""
     modes = [(child, child.training) for child in module.modules()]
-    module.train(training)
+    module.eval()
     try:
         yield
     finally:
@@ -80,7 +83,10 @@ class SemiBaseSegmentor(BaseSegmentor):
     """
 
     MODELS_HELD: ClassVar[tuple[str, ...]] = ()
-    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = {}
+    REQUIRED_BRANCHES: ClassVar[tuple[str, ...]] = ('sup', 'unsup_weak')
+    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
+        sup_weight=1.0, unsup_weight=1.0, unsup_begin=0, unsup_ramp=0, ignore_padding=False
+    )
 
     def __init__(
         self,
@@ -90,13 +96,27 @@ class SemiBaseSegmentor(BaseSegmentor):
         semi_test_cfg: dict | None = None,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
+        if not isinstance(segmentor, Mapping) or 'type' not in segmentor:
+            raise ValueError(f'model.segmentor must be the config of an mmseg segmentor, got {segmentor!r}')
         if data_preprocessor is None:
             # What mmengine gives a model without one.
             inner = segmentor.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
             data_preprocessor = dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=inner)
         super().__init__(data_preprocessor=data_preprocessor, init_cfg=init_cfg)
+        if not isinstance(self.data_preprocessor, MultiBranchDataPreprocessor):
+            raise ValueError(
+                'model.data_preprocessor must be a mmssl.MultiBranchDataPreprocessor, which groups the batch by branch; '
+                f'got {type(self.data_preprocessor).__name__}; give yours to it: '
+                "dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=...), or leave the key out to wrap "
+                "the segmentor's own"
+            )
         self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
         self.semi_test_cfg = resolve_options(semi_test_cfg, dict(predict_on=self.MODELS_HELD[0]), 'semi_test_cfg')
+        for key in ('sup_weight', 'unsup_weight'):
+            check_weight(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
+        for key in ('unsup_begin', 'unsup_ramp'):
+            check_count(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
+        check_choice(self.semi_train_cfg['ignore_padding'], (True, False), 'semi_train_cfg.ignore_padding')
         check_choice(self.semi_test_cfg['predict_on'], (*self.MODELS_HELD, 'ensemble'), 'semi_test_cfg.predict_on')
         for name in self.MODELS_HELD:
             # A copy, since builders pop from what they are given; a ConfigDict, since mmseg reads `test_cfg.mode`.
@@ -113,6 +133,7 @@ class SemiBaseSegmentor(BaseSegmentor):
         self.align_corners = first.align_corners
         # Iterations trained so far, for what depends on time; in the checkpoint, so a resumed run goes on from there.
         self.register_buffer('iteration', torch.zeros((), dtype=torch.long))
+        self._host_iteration: int | None = None
         self.recording = False
         self.record: UnsupervisedRecord | None = None
         self._checked_difference = False
@@ -134,6 +155,10 @@ class SemiBaseSegmentor(BaseSegmentor):
         """Label that no loss counts, as the decode head has it."""
         head = self.models_held[0].decode_head
         return (head[-1] if isinstance(head, nn.ModuleList) else head).ignore_index
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._host_iteration = None
 
     # --- training -----------------------------------------------------------------------------------------------
 
@@ -190,14 +215,18 @@ class SemiBaseSegmentor(BaseSegmentor):
         """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
         return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
 
-    def unsup_weight(self) -> float:
-        """Weight of the unsupervised loss in this iteration; counts the iteration.
+    def next_unsup_weight(self) -> float:
+        """Count an iteration and return the weight of its unsupervised loss.
 
         It is 0 in the first ``unsup_begin`` iterations, rises linearly over the next ``unsup_ramp`` and then stays at
         ``semi_train_cfg.unsup_weight``.
         """
-        cfg, iteration = self.semi_train_cfg, int(self.iteration)
-        self.iteration += 1
+        if self._host_iteration is None:
+            self._host_iteration = int(self.iteration)
+        cfg, iteration = self.semi_train_cfg, self._host_iteration
+        # The buffer follows the host's number, so that no iteration waits for the GPU to read it.
+        self._host_iteration += 1
+        self.iteration.fill_(self._host_iteration)
         if iteration < cfg['unsup_begin']:
             return 0.0
         return cfg['unsup_weight'] * min(1.0, (iteration - cfg['unsup_begin'] + 1) / max(cfg['unsup_ramp'], 1))

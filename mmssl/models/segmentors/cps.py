@@ -1,6 +1,7 @@
 """Cross pseudo supervision: two students that teach each other on unlabeled images."""
 
 import inspect
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -8,10 +9,10 @@ from mmengine.dist import all_reduce
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from mmssl.models.semi_base import check_choice, check_count, check_node, check_weight, get_branch, prefixed
+from mmssl.models.semi_base import check_choice, check_node, get_branch, prefixed, zero_loss
 from mmssl.registry import MODELS
 
-from .base import SemiBaseSegmentor, UnsupervisedRecord, temporary_mode
+from .base import SemiBaseSegmentor, UnsupervisedRecord, eval_mode
 
 
 @MODELS.register_module()
@@ -61,15 +62,11 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
 
     MODELS_HELD: ClassVar[tuple[str, ...]] = ('student1', 'student2')
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
-        sup_weight=1.0,
-        unsup_weight=1.0,
-        unsup_begin=0,
-        unsup_ramp=0,
+        SemiBaseSegmentor.TRAIN_DEFAULTS,
         unsup_loss=dict(type='mmssl.HardPseudoLabelLoss'),
         mix=None,
         unsup_on=None,
         pseudo_label_mode='train',
-        ignore_padding=False,
     )
 
     def __init__(
@@ -84,13 +81,8 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         cfg = self.semi_train_cfg
         if cfg['unsup_on'] is None:
             cfg['unsup_on'] = 'all' if cfg['mix'] is None else 'unlabeled'
-        check_weight(cfg['sup_weight'], 'semi_train_cfg.sup_weight')
-        check_weight(cfg['unsup_weight'], 'semi_train_cfg.unsup_weight')
-        check_count(cfg['unsup_begin'], 'semi_train_cfg.unsup_begin')
-        check_count(cfg['unsup_ramp'], 'semi_train_cfg.unsup_ramp')
         check_choice(cfg['unsup_on'], ('all', 'unlabeled'), 'semi_train_cfg.unsup_on')
         check_choice(cfg['pseudo_label_mode'], ('train', 'eval'), 'semi_train_cfg.pseudo_label_mode')
-        check_choice(cfg['ignore_padding'], (True, False), 'semi_train_cfg.ignore_padding')
         check_node(cfg['unsup_loss'], 'semi_train_cfg.unsup_loss')
         check_node(cfg['mix'], 'semi_train_cfg.mix', optional=True)
         self.unsup_loss = MODELS.build(cfg['unsup_loss'])
@@ -113,7 +105,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         self.warn_if_same('student1', 'student2')
         labeled, unlabeled = get_branch(inputs, 'sup'), get_branch(inputs, 'unsup_weak')
         labeled_samples, unlabeled_samples = get_branch(data_samples, 'sup'), get_branch(data_samples, 'unsup_weak')
-        weight = self.unsup_weight()
+        weight = self.next_unsup_weight()
         on_labeled = weight > 0 and self.semi_train_cfg['unsup_on'] == 'all'
 
         losses: dict[str, Any] = {}
@@ -126,7 +118,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
 
         if weight == 0:
             # Attached to the graph: no rank may find a loss missing.
-            losses['unsup_loss'] = 0 * sum(value for name, value in losses.items() if 'loss' in name)
+            losses['unsup_loss'] = zero_loss(losses)
             return losses
 
         images, valid, truth = unlabeled, self.valid_mask(unlabeled_samples, unlabeled), None
@@ -190,9 +182,11 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         Returns:
             Two tensors of shape (N, C, H, W), of student 1 and student 2.
         """
+        # In train mode the students stay as training has them: what the user froze in eval mode stays frozen.
+        context = eval_mode if self.semi_train_cfg['pseudo_label_mode'] == 'eval' else nullcontext
         targets = []
         for student in self.models_held:
-            with temporary_mode(student, training=self.semi_train_cfg['pseudo_label_mode'] == 'train'):
+            with context(student):
                 targets.append(self.segment(student, inputs))
         return targets
 

@@ -102,6 +102,7 @@ def test_loss_and_gradient_equal_a_plain_implementation(
 
     for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-5, msg=lambda m, n=name: f'{n}: {m}')
+    plain.iteration += 1  # counted by the loss alone
     for (name, ours), theirs in zip(model.named_buffers(), plain.buffers(), strict=True):
         torch.testing.assert_close(ours, theirs, msg=lambda m, n=name: f'{n}: {m}')
 
@@ -134,10 +135,13 @@ def test_pseudo_labels_restore_every_mode(tiny_segmentor: dict, make_batch: Call
     model = build(tiny_segmentor, mix=dict(type='mmssl.CutMix'), pseudo_label_mode=mode)
     frozen = model.student1.backbone.layer1
     frozen.eval()
+    statistics = [buffer.clone() for buffer in frozen.buffers()]
     before = {name: module.training for name, module in model.named_modules()}
     model.loss(*make_batch())
     assert {name: module.training for name, module in model.named_modules()} == before
     assert not frozen.training
+    # What is frozen moves in no pass, the one that makes pseudo labels included.
+    assert all(torch.equal(a, b) for a, b in zip(frozen.buffers(), statistics, strict=True))
 
 
 def test_unsupervised_loss_begins_and_rises(tiny_segmentor: dict, make_batch: Callable) -> None:
@@ -152,9 +156,9 @@ def test_unsupervised_loss_begins_and_rises(tiny_segmentor: dict, make_batch: Ca
     assert losses['unsup_loss'] == 0 and losses['unsup_loss'].requires_grad
     resumed = build(tiny_segmentor, unsup_weight=2.0, unsup_begin=2, unsup_ramp=4)
     resumed.load_state_dict(model.state_dict())
-    assert [resumed.unsup_weight() for _ in range(6)] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.0]
+    assert [resumed.next_unsup_weight() for _ in range(6)] == [0.0, 0.5, 1.0, 1.5, 2.0, 2.0]
     immediate = build(tiny_segmentor, unsup_weight=2.0)
-    assert immediate.unsup_weight() == 2.0
+    assert immediate.next_unsup_weight() == 2.0
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])
@@ -304,6 +308,7 @@ def test_foreign_checkpoint_is_refused(tiny_segmentor: dict) -> None:
         (dict(unsup_wieght=1.0), KeyError, 'semi_train_cfg: unknown key `unsup_wieght`; did you mean `unsup_weight`'),
         (dict(unsup_weight=-1.0), ValueError, 'model.semi_train_cfg.unsup_weight must be a finite number >= 0, got'),
         (dict(sup_weight=float('nan')), ValueError, 'model.semi_train_cfg.sup_weight'),
+        ('unsup_weight', ValueError, 'model.semi_train_cfg must be a dict'),
         (dict(unsup_begin=-1), ValueError, 'model.semi_train_cfg.unsup_begin must be an integer >= 0, got -1'),
         (dict(unsup_ramp=1.5), ValueError, 'model.semi_train_cfg.unsup_ramp must be an integer >= 0, got 1.5'),
         (dict(unsup_on='labeled'), ValueError, "model.semi_train_cfg.unsup_on must be one of .*, got 'labeled'"),
@@ -325,9 +330,38 @@ def test_foreign_checkpoint_is_refused(tiny_segmentor: dict) -> None:
         (dict(unsup_loss=None), ValueError, 'model.semi_train_cfg.unsup_loss must be a dict .*, got None'),
     ],
 )
-def test_wrong_options_name_their_key(tiny_segmentor: dict, options: dict, error: type, message: str) -> None:
+def test_wrong_options_name_their_key(tiny_segmentor: dict, options: Any, error: type, message: str) -> None:
+    config = dict(type='mmssl.CrossPseudoSupervision', segmentor=tiny_segmentor, semi_train_cfg=options)
     with pytest.raises(error, match=message):
-        build(tiny_segmentor, **options)
+        MODELS.build(config)
+
+
+def test_wrong_nodes_name_their_key(tiny_segmentor: dict) -> None:
+    config = dict(type='mmssl.CrossPseudoSupervision', segmentor=tiny_segmentor)
+    with pytest.raises(ValueError, match=r'model\.segmentor must be the config of an mmseg segmentor'):
+        MODELS.build(dict(config, segmentor='EncoderDecoder'))
+    plain = tiny_segmentor['data_preprocessor']
+    with pytest.raises(ValueError, match=r'model\.data_preprocessor must be a mmssl\.MultiBranchDataPreprocessor'):
+        MODELS.build(dict(config, data_preprocessor=plain))
+
+
+@pytest.mark.parametrize('pairs_per_unit', [1, 2, 3])
+def test_masks_do_not_depend_on_the_number_of_processes(
+    monkeypatch: pytest.MonkeyPatch, pairs_per_unit: int
+) -> None:
+    units, images = 4, torch.zeros(8 * pairs_per_unit, 3, 16, 16)
+
+    def masks(rank: int, world_size: int) -> Tensor:
+        monkeypatch.setattr('mmssl.models.mixing.cutmix.get_dist_info', lambda: (rank, world_size))
+        mix = MODELS.build(dict(type='mmssl.CutMix', seed=3, pairs_per_unit=pairs_per_unit))
+        mix.sample(images[: len(images) // world_size])
+        return mix.sample(images[: len(images) // world_size]).view(-1, pairs_per_unit, 16, 16)
+
+    whole = masks(0, 1)
+    assert len(whole) == units
+    assert len({tuple(mask.flatten().tolist()) for mask in whole.flatten(0, 1)}) == units * pairs_per_unit
+    for rank in (0, 1):
+        assert torch.equal(masks(rank, 2), whole[rank::2])
 
 
 def test_loss_of_ones_own_needs_no_statistics(tiny_segmentor: dict, make_batch: Callable) -> None:
