@@ -23,7 +23,7 @@ endif
 PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11 python3.10; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < tuple(map(int, "$(PYTHON_BELOW)".split("."))))' \
 	2>/dev/null && { echo $$p; break; }; done)
-# A wheel of mmcv 2.1.0 for STACK=openmmlab (path or URL); without one, pip compiles mmcv, which takes a quarter of an hour.
+# A wheel of mmcv 2.1.0 for STACK=openmmlab (path or URL); without one, pip compiles mmcv, which takes long.
 MMCV_WHEEL ?=
 # More arguments for pip, such as `--index-url https://download.pytorch.org/whl/cpu`.
 PIP_ARGS ?=
@@ -36,6 +36,10 @@ TEST_ARGS ?=
 DATA ?= synthetic
 DATA_ROOT ?=
 WORK_DIR ?= work_dirs/demo
+# make bench: the config whose training step is measured, the images, and the work dir of a training that used them.
+CONFIG ?= configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py
+BENCH_ROOT = $(or $(DATA_ROOT),$(CAMVID_ROOT))
+RUN_DIR ?=
 
 .PHONY: help install demo test test-all lint docs bench
 
@@ -44,6 +48,7 @@ help:  ## list the targets
 	@echo
 	@echo 'variables: STACK=onedl|openmmlab  VENV=$(VENV)  TORCH=$(TORCH)  TORCHVISION=$(TORCHVISION)  PIP_ARGS=  MMCV_WHEEL='
 	@echo '           demo: DATA=synthetic|camvid  DATA_ROOT=PATH  WORK_DIR=$(WORK_DIR);  test: TEST_ARGS='
+	@echo '           bench: CONFIG=PATH  DATA_ROOT=PATH (default: the environment variable CAMVID_ROOT)  RUN_DIR=work_dirs/NAME'
 
 $(STAMP): setup.py
 	@test -n '$(PYTHON)' || { \
@@ -87,4 +92,14 @@ docs: $(STAMP)-docs  ## build docs/_build/html
 	@echo 'open docs/_build/html/index.html'
 
 bench: $(STAMP)  ## measure speed and memory against the baselines
-	@for script in fpl_loss data_pipeline cps_step; do echo "== benchmarks/$$script.py"; $(PY) benchmarks/$$script.py; done
+	@echo '== benchmarks/fpl_loss.py'
+	@$(PY) benchmarks/fpl_loss.py
+	@echo '== benchmarks/cps_step.py'
+	@$(PY) benchmarks/cps_step.py --config '$(CONFIG)'
+	@echo '== benchmarks/data_pipeline.py'
+	@if [ -d '$(BENCH_ROOT)/img_dir/train' ]; then \
+		$(PY) benchmarks/data_pipeline.py '$(BENCH_ROOT)' $(if $(RUN_DIR),--work-dir '$(RUN_DIR)'); \
+	else \
+		echo 'skipped: it needs images; name a folder with img_dir/train and ann_dir/train: make bench DATA_ROOT=/path/to/camvid'; \
+	fi
+	@$(PY) benchmarks/bench_table.py --write

@@ -4,18 +4,18 @@
 
 The parts are the stock student's supervised loss, its forward on the images of the unsupervised term and, with CutMix,
 its forward without gradient on the unmixed images, each with its backward. The parts and the whole step take turns,
-so that a change of the machine's speed meets both. ``with loss`` adds the unsupervised loss to the parts.
+so that a change of the machine's speed meets both. ``with loss`` adds the unsupervised loss to the parts. The model is
+set to an iteration at which the unsupervised loss has its full weight.
 """
 
 import argparse
-import datetime
-import json
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import bench_results
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
@@ -33,18 +33,21 @@ def seconds(step: Callable[[], object], model: torch.nn.Module) -> float:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure and print a table and one line of JSON."""
+    """Measure, print the figures and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--config', required=True)
     parser.add_argument('--rounds', type=int, default=15)
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--out', help='file for the results (default: benchmarks/results/bench/cps_step.json)')
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     cfg = Config.fromfile(args.config)
     init_default_scope('mmseg')
     model = MODELS.build(cfg.model).train()
+    # Before that, a step is a supervised one, and afterwards its weight may still rise.
+    model.iteration.fill_(model.semi_train_cfg['unsup_begin'] + model.semi_train_cfg['unsup_ramp'])
     ratio = cfg.train_dataloader.sampler.source_ratio
     units = cfg.train_dataloader.batch_size // sum(ratio)
     size = tuple(cfg.crop_size)
@@ -62,7 +65,10 @@ def main(argv: list[str] | None = None) -> int:
     labeled_logits = model.semi_train_cfg['unsup_on'] == 'all'
 
     def whole() -> None:
-        model.parse_losses(model.loss(inputs, samples))[0].backward()
+        losses = model.loss(inputs, samples)
+        if not losses['unsup_loss'] > 0:
+            raise RuntimeError(f'the step has no unsupervised loss (unsup_loss = {losses["unsup_loss"]})')
+        model.parse_losses(losses)[0].backward()
 
     def supervised(student: torch.nn.Module) -> None:
         sum(value for name, value in student.loss(*labeled).items() if 'loss' in name).backward()
@@ -106,13 +112,20 @@ def main(argv: list[str] | None = None) -> int:
         config=args.config, batch={name: len(value) for name, value in inputs.items()}, size=size,
         step_ms=1e3 * median['step'], parts_ms=1e3 * median['parts'], unsup_loss_ms=1e3 * median['loss'],
         ratio=statistics.median(ratios), ratio_with_loss=statistics.median(with_loss), rounds=args.rounds,
-        threads=args.threads, seed=args.seed, torch=torch.__version__,
-        machine=platform.processor() or platform.machine(), date=datetime.date.today().isoformat(),
     )  # fmt: skip
     print(f'step {result["step_ms"]:.0f} ms; student passes {result["parts_ms"]:.0f} ms; '
           f'unsupervised loss {result["unsup_loss_ms"]:.0f} ms')
     print(f'step / passes {result["ratio"]:.3f}; step / (passes + loss) {result["ratio_with_loss"]:.3f}')
-    print(json.dumps(result))
+    name = Path(args.config).stem
+    bench_results.save(
+        'cps_step', seed=args.seed, threads=args.threads, details=result, out=args.out,
+        command=f'python benchmarks/cps_step.py --config {args.config} --rounds {args.rounds}',
+        rows=[
+            bench_results.row(f'training step of {name}', result['step_ms'], 'ms',
+                              'its student passes', result['parts_ms']),
+            bench_results.row('the same', result['step_ms'], 'ms', 'its student passes and unsupervised loss',
+                              result['parts_ms'] + result['unsup_loss_ms'])
+        ])  # fmt: skip
     return 0
 
 

@@ -2,29 +2,30 @@
 
     python benchmarks/data_pipeline.py data/camvid
     python benchmarks/data_pipeline.py data/camvid --config configs/fpl/camvid/<name>.py
+    python benchmarks/data_pipeline.py data/camvid --work-dir work_dirs/<name>
 
 Without ``--config`` it reads the images of ``DATA_ROOT/img_dir/train`` and makes a weak and a strong (color-changed)
 view of each; with one it uses the config's own sources. In the same run, as the baseline: the same transforms as one
 plain mmseg pipeline with one view and its mask. One process and one thread, unless the table says otherwise; times are
-medians over rounds in which the pipelines take turns. The last line is JSON.
+medians over rounds in which the pipelines take turns. With ``--work-dir``, the work dir of a training, it also says
+which share of an iteration that training waited for data: ``data_time / time`` of its log.
 """
 
 import argparse
-import json
-import platform
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import bench_results
 import cv2
-import mmengine
-import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import DATASETS, init_default_scope
+from proof_harness import collect
 from torch.utils.data import DataLoader
 
 from mmssl.datasets import MultiBranch, MultiSourceSampler, stateless_randomness
@@ -99,6 +100,28 @@ def seconds_per_image(pipeline: Callable, infos: list[dict], seed: int) -> float
     return (time.perf_counter() - begin) / len(infos)
 
 
+def waiting_share(work_dir: Path) -> dict[str, float]:
+    """How long the iterations of a training took, and how long of that it waited for data.
+
+    Args:
+        work_dir: Work dir of the run, with ``*/vis_data/scalars.json``.
+
+    Returns:
+        Milliseconds per iteration, of which loading, and the share. The first logged line is left out: its mean has
+        the start of the workers in it.
+
+    Raises:
+        FileNotFoundError: If the log has fewer than two lines of training.
+    """
+    lines = [line for session in collect.read_lines(work_dir)
+             for line in [line for line in session if 'data_time' in line and 'lr' in line][1:]]
+    if not lines:
+        raise FileNotFoundError(f'--work-dir: {work_dir} has no */vis_data/scalars.json with two logged iterations')
+    time_, data_time = (statistics.fmean(line[key] for line in lines) for key in ('time', 'data_time'))
+    return dict(ms_per_iteration=1e3 * time_, loading_ms_per_iteration=1e3 * data_time, loading_share=data_time / time_,
+                lines=len(lines))
+
+
 def main(argv: list[str] | None = None) -> dict:
     """Measure, print the tables and return the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -108,8 +131,11 @@ def main(argv: list[str] | None = None) -> dict:
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--workers', type=int, default=2)
     parser.add_argument('--batches', type=int, default=30, help='batches for the measurement of the whole loader')
-    parser.add_argument('--out', help='write the JSON to this file')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--work-dir', type=Path, help='a finished training: which share of it was waiting for data')
+    parser.add_argument('--out', help='file for the results (default: benchmarks/results/bench/data_pipeline.json)')
     args = parser.parse_args(argv)
+    waiting = waiting_share(args.work_dir) if args.work_dir else None
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     init_default_scope('mmseg')
@@ -142,8 +168,8 @@ def main(argv: list[str] | None = None) -> dict:
     rounds: dict[str, list[float]] = defaultdict(list)
     for number in range(args.rounds + 1):
         row = dict(
-            stock=seconds_per_image(stock, truth, number),
-            semi=seconds_per_image(unlabeled.pipeline, infos, number))
+            stock=seconds_per_image(stock, truth, args.seed + number),
+            semi=seconds_per_image(unlabeled.pipeline, infos, args.seed + number))
         if number:  # The first round warms the file cache.
             for key, value in row.items():
                 rounds[key].append(value)
@@ -152,20 +178,20 @@ def main(argv: list[str] | None = None) -> dict:
 
     begin = time.perf_counter()
     for number in range(1000):
-        with stateless_randomness(0, 0, number):
+        with stateless_randomness(args.seed, 0, number):
             pass
     seeding = (time.perf_counter() - begin) / 1000
 
     time_transforms(unlabeled.pipeline, timed)
     for number in range(args.rounds):
-        seconds_per_image(unlabeled.pipeline, infos, number)
+        seconds_per_image(unlabeled.pipeline, infos, args.seed + number)
     per_transform = {key: value / (args.rounds * len(infos)) for key, value in timed.items()}
     inside = sum(value for key, value in per_transform.items() if ': ' in key)
     whole = next((key for key in per_transform if key == 'MultiBranch in all'), None)
     if whole:
         per_transform['MultiBranch: copies and the rest'] = per_transform.pop(whole) - inside
 
-    sampler = MultiSourceSampler(data, ratio, seed=0)
+    sampler = MultiSourceSampler(data, ratio, seed=args.seed)
     begin = time.perf_counter()
     iterator = iter(sampler)
     for _ in range(100_000):
@@ -190,7 +216,6 @@ def main(argv: list[str] | None = None) -> dict:
         times.append(time.perf_counter() - begin)
 
     result = dict(
-        date=time.strftime('%Y-%m-%d'),
         config=args.config,
         images=args.images,
         rounds=args.rounds,
@@ -209,18 +234,30 @@ def main(argv: list[str] | None = None) -> dict:
         loader_images_per_second=batch_size / loading,
         preprocessor_ms_per_batch=1e3 * statistics.median(times),
         transforms_ms_per_image={key: 1e3 * value for key, value in per_transform.items()},
-        python=platform.python_version(),
-        torch=torch.__version__,
-        numpy=np.__version__,
-        mmengine=mmengine.__version__,
-        processor=platform.processor() or platform.machine())
+        waiting=waiting)
     report(result)
-    if args.out:
-        with open(args.out, 'w', encoding='utf-8') as file:
-            json.dump(result, file, indent=2)
-            file.write('\n')
-    print(json.dumps(result))
+    options = ''.join(f' --{name} {value}' for name, value in (
+        ('config', args.config), ('work-dir', 'RUN_DIR' if waiting else None)) if value)  # yapf: disable
+    bench_results.save(
+        'data_pipeline', seed=args.seed, threads=1, rows=table_rows(result), details=result, out=args.out,
+        command=f'python benchmarks/data_pipeline.py DATA_ROOT{options}')
     return result
+
+
+def table_rows(result: dict) -> list[dict]:
+    """What goes into the page of benchmarks."""
+    views = f'{result["views"]} view' + 's' * (result['views'] > 1)
+    rows = [
+        bench_results.row(f'unlabeled pipeline, {views}', result['semi_ms_per_image'], 'ms/image',
+                          'stock pipeline, 1 view', result['stock_ms_per_image']),
+        bench_results.row(f'unlabeled pipeline, {views}', result['images_per_second_per_core'], 'images/s on one core'),
+        bench_results.row(f'loader, {result["workers"]} workers, batches of {result["batch_size"]}',
+                          result['loader_images_per_second'], 'images/s'),
+    ]  # yapf: disable
+    if result['waiting']:
+        rows.append(bench_results.row('of a training: waiting for data', result['waiting']['loading_ms_per_iteration'],
+                                      'ms', 'a whole iteration', result['waiting']['ms_per_iteration']))
+    return rows
 
 
 def report(result: dict) -> None:
@@ -240,6 +277,9 @@ def report(result: dict) -> None:
     print(f'\nloader, {result["workers"]} workers: {result["loader_ms_per_batch"]:.1f} ms per batch of '
           f'{result["batch_size"]} ({result["loader_images_per_second"]:.0f} images/s); '
           f'preprocessor {result["preprocessor_ms_per_batch"]:.1f} ms\n')
+    if result['waiting']:
+        print('of a training, {loading_ms_per_iteration:.1f} of {ms_per_iteration:.1f} ms per iteration went into '
+              'waiting for data ({loading_share:.1%})\n'.format(**result['waiting']))
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 """Time and memory of FPLLoss, against cross entropy with the teacher's arg-max and against a plain transcription.
 
-    python benchmarks/fpl_loss.py [--threads 2] [--repeats 15] [--json FILE]
+    python benchmarks/fpl_loss.py [--threads 2] [--repeats 15] [--out FILE]
 
 Every figure is forward + backward of a mean loss, float32. The methods take turns within each repeat, so that a busy
 machine slows all of them; the table has medians. Rows:
@@ -17,17 +17,16 @@ worst case. Memory is what the process holds at its peak beyond its inputs: peak
 """
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
+import bench_results
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -100,7 +99,7 @@ def measure_time(shape: tuple[int, ...], teacher: str, seed: int, device: str, r
 
 def resident(field: str) -> float:
     """A line of /proc/self/status in MiB."""
-    for line in Path('/proc/self/status').read_text().splitlines():
+    for line in Path('/proc/self/status').read_text(encoding='utf-8').splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 1024
     raise RuntimeError(f'/proc/self/status has no {field}: peak memory can be measured on Linux only')
@@ -115,7 +114,7 @@ def measure_memory(method: str, shape: tuple[int, ...], teacher: str, seed: int,
         before = torch.cuda.memory_allocated()
         step()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
-    Path('/proc/self/clear_refs').write_text('5')  # VmHWM becomes VmRSS
+    Path('/proc/self/clear_refs').write_text('5', encoding='utf-8')  # VmHWM becomes VmRSS
     before = resident('VmRSS')
     step()
     return resident('VmHWM') - before
@@ -129,17 +128,24 @@ def measure_memory_apart(method: str, shape_name: str, teacher: str, args: argpa
     return float(done.stdout.splitlines()[-1])
 
 
-def describe_machine(args: argparse.Namespace) -> dict[str, object]:
-    """What the figures depend on."""
-    cpu = next((line.split(':')[1].strip() for line in Path('/proc/cpuinfo').read_text().splitlines()
-                if line.startswith('model name')), platform.processor()) if sys.platform == 'linux' else ''
-    return dict(date=datetime.now(timezone.utc).isoformat(timespec='seconds'), cpu=cpu, cores=os.cpu_count(),
-                threads=args.threads, load_before=os.getloadavg(), torch=torch.__version__,
-                python=platform.python_version(), seed=args.seed, repeats=args.repeats, device=args.device)
+def table_rows(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Time and memory of FPLLoss against cross entropy, for the page of benchmarks."""
+    by_case: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for result in results:
+        case = 'x'.join(map(str, result['shape'])), result['teacher']
+        by_case.setdefault(case, {})[result['method']] = result
+    rows = []
+    for (shape, teacher), methods in by_case.items():
+        for method in ('fpl', 'fpl_released'):
+            what = f'{method}, {shape}, {teacher} teacher'
+            for key, unit, baseline in (('median_ms', 'ms', 'cross_entropy_argmax'), ('median_ms', 'ms', 'plain'),
+                                        ('memory_mib', 'MiB', 'cross_entropy')):
+                rows.append(bench_results.row(what, methods[method][key], unit, baseline, methods[baseline][key]))
+    return rows
 
 
-def main() -> None:
-    """Measure, print a table and JSON."""
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print a table and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--shapes', nargs='+', choices=SHAPES, default=list(SHAPES))
     parser.add_argument('--teachers', nargs='+', choices=TEACHERS, default=list(TEACHERS))
@@ -147,15 +153,16 @@ def main() -> None:
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--device', default='cpu')
-    parser.add_argument('--json', type=Path, help='file for the results')
+    parser.add_argument('--out', help='file for the results (default: benchmarks/results/bench/fpl_loss.json)')
     parser.add_argument('--memory-of', choices=METHODS, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     if args.memory_of:
         print(measure_memory(args.memory_of, SHAPES[args.shapes[0]], args.teachers[0], args.seed, args.device))
         return
 
-    report = dict(machine=describe_machine(args), results=[])
+    load_before = os.getloadavg()
+    results: list[dict[str, Any]] = []
     titles = ('median ms', 'min ms', 'x CE', 'x CE+argmax', 'plain / it', 'MiB', 'x CE')
     header = ' ' * 22 + ''.join(f'{title:>12}' for title in titles)
     for name in args.shapes:
@@ -176,14 +183,12 @@ def main() -> None:
                     over_cross_entropy_argmax=median[method] / median['cross_entropy_argmax'],
                     plain_over_this=median['plain'] / median[method], memory_mib=memory[method],
                     memory_over_cross_entropy=memory[method] / memory['cross_entropy'])
-                report['results'].append(row)
+                results.append(row)
                 print(f'{method:22}' + ''.join(f'{value:12.2f}' for value in list(row.values())[4:]))
-    report['machine']['load_after'] = os.getloadavg()
-    text = json.dumps(report, indent=1)
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(text + '\n')
-    print(f'\n{text}')
+    bench_results.save(
+        'fpl_loss', seed=args.seed, threads=args.threads, rows=table_rows(results), out=args.out,
+        command=f'python benchmarks/fpl_loss.py --threads {args.threads} --repeats {args.repeats}',
+        details=dict(repeats=args.repeats, device=args.device, load_before=load_before, results=results))
 
 
 if __name__ == '__main__':

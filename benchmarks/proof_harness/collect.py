@@ -1,5 +1,6 @@
 """What one finished run leaves behind: its log as numbers, and the machine and software that made them."""
 
+import datetime
 import importlib.metadata
 import itertools
 import json
@@ -45,7 +46,7 @@ def read_lines(work_dir: Path) -> list[list[dict[str, Any]]]:
     sessions = []
     for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
         lines = []
-        for text in path.read_text().splitlines():
+        for text in path.read_text(encoding='utf-8').splitlines():
             try:
                 lines.append(json.loads(text))
             except json.JSONDecodeError:  # the line that a killed process was writing
@@ -122,12 +123,17 @@ def software() -> dict[str, str | None]:
     return versions
 
 
+def now() -> str:
+    """Date and time, UTC."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')
+
+
 def hardware() -> dict[str, Any]:
     """Name of the processor, and the cores that this process may use."""
     cpu = platform.processor() or platform.machine()
     info = Path('/proc/cpuinfo')
     if info.is_file():
-        lines = info.read_text().splitlines()
+        lines = info.read_text(encoding='utf-8').splitlines()
         cpu = next((line.split(':', 1)[1].strip() for line in lines if line.startswith('model name')), cpu)
     return dict(cpu=cpu, cores=os.cpu_count())
 

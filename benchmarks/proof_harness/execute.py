@@ -1,6 +1,5 @@
 """Run a grid: each (row, seed) in a process of its own, what is done skipped, what was interrupted continued."""
 
-import datetime
 import fcntl
 import json
 import os
@@ -55,8 +54,10 @@ class Run:
 
     def state(self) -> str:
         """``done``, ``interrupted`` (has a checkpoint), ``stale`` (done under another config) or ``to do``."""
-        if self.result.is_file() and json.loads(self.result.read_text())['config_hash'] == self.fingerprint.digest:
-            return 'done'
+        if self.result.is_file():
+            record = json.loads(self.result.read_text(encoding='utf-8'))
+            if record['config_hash'] == self.fingerprint.digest:
+                return 'done'
         if (self.work_dir / 'last_checkpoint').is_file():
             return 'interrupted'
         return 'stale' if self.result.is_file() else 'to do'
@@ -73,7 +74,7 @@ class Run:
     def sessions(self) -> list[dict[str, Any]]:
         """Start, duration, memory and commit of each process that worked on this run."""
         path = self.work_dir / 'sessions.json'
-        return json.loads(path.read_text()) if path.is_file() else []
+        return json.loads(path.read_text(encoding='utf-8')) if path.is_file() else []
 
     def progress(self) -> tuple[int, int | None]:
         """Iterations (epochs of an epoch-based loop) done and wanted."""
@@ -106,7 +107,7 @@ def write_json(path: Path, data: Any) -> None:
     else:
         text = json.dumps(data) + '\n'
     temporary = path.with_name(f'{path.name}.{os.getpid()}.tmp')
-    temporary.write_text(text)
+    temporary.write_text(text, encoding='utf-8')
     os.replace(temporary, path)
 
 
@@ -177,7 +178,7 @@ class Executor:
 
     def _start(self, run: Run) -> bool:
         run.work_dir.mkdir(parents=True, exist_ok=True)
-        run.lock = open(run.work_dir / 'lock', 'w')  # noqa: SIM115 (held as long as the run)
+        run.lock = open(run.work_dir / 'lock', 'w', encoding='utf-8')  # noqa: SIM115 (held as long as the run)
         try:
             # The training process inherits the lock, so it holds even when this process was killed and that one not.
             fcntl.flock(run.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -191,14 +192,14 @@ class Executor:
                 path.rename(path.with_suffix('.pth.orphan'))
         command = run.command()
         self._say(f'{run.name}: {"continues" if "--resume" in command else "starts"}')
-        with open(run.work_dir / 'train.log', 'a') as log:
+        with open(run.work_dir / 'train.log', 'a', encoding='utf-8') as log:
             log.write(f'$ {shlex.join(command)}\n')
             log.flush()
             run.process = subprocess.Popen(
                 command, cwd=self.grid.repo, env=self.environment, stdout=log, stderr=subprocess.STDOUT,
                 pass_fds=[run.lock.fileno()], start_new_session=True)
         run.started, run.first_step = time.time(), None
-        session = dict(start=_now(), seconds=0., peak_rss_mb=None, **collect.commit(self.grid.repo))
+        session = dict(start=collect.now(), seconds=0., peak_rss_mb=None, **collect.commit(self.grid.repo))
         commits = collect.session_commits(run.sessions())
         if commits and commits[-1] != session['commit']:
             self._say(f'{run.name}: note: was begun at commit {commits[-1][:10]} and goes on at '
@@ -231,7 +232,7 @@ class Executor:
         elif not log.validations:
             problem = f'finished, but its log has no validation with the metric {metric!r}'
         if problem:
-            tail = (run.work_dir / 'train.log').read_text(errors='replace').splitlines()[-TAIL:]
+            tail = (run.work_dir / 'train.log').read_text(encoding='utf-8', errors='replace').splitlines()[-TAIL:]
             self._say(f'{run.name}: {problem}; end of {run.work_dir / "train.log"}:\n    ' + '\n    '.join(tail))
             return False
         sessions = run.sessions()
@@ -239,7 +240,7 @@ class Executor:
         record = dict(
             grid=self.grid.name, row=run.row.name, seed=run.seed, config=run.row.config,
             cfg_options=run.row.cfg_options, config_hash=run.fingerprint.digest, commit=sessions[-1]['commit'],
-            dirty=any(session['dirty'] for session in sessions), date=_now(), versions=collect.software(),
+            dirty=any(session['dirty'] for session in sessions), date=collect.now(), versions=collect.software(),
             hardware=dict(collect.hardware(), threads=self.threads or _threads(), jobs=self.jobs),
             summary=collect.summarize(validations, metric, self.grid.better),
             minutes=round(sum(session['seconds'] for session in sessions) / 60, 3), ms_per_iter=log.ms_per_iter,
@@ -304,10 +305,6 @@ def _bar(done: int, total: int | None, width: int = 20) -> str:
 def _threads() -> int | None:
     value = os.environ.get('OMP_NUM_THREADS', '')
     return int(value) if value.isdigit() else None
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')
 
 
 def _round(value: float) -> float:

@@ -117,7 +117,8 @@ class Grid:
         found: dict[str, dict[int, dict[str, Any]]] = {}
         for row in self.rows:
             paths = {seed: self.result_path(row, seed) for seed in self.seeds}
-            found[row.name] = {seed: json.loads(path.read_text()) for seed, path in paths.items() if path.is_file()}
+            found[row.name] = {seed: json.loads(path.read_text(encoding='utf-8'))
+                               for seed, path in paths.items() if path.is_file()}
         return found
 
 

@@ -115,11 +115,11 @@ def write_table(grid: Grid) -> Path:
     if not path.is_file():
         raise FileNotFoundError(f'{path} (`readme` of benchmarks/grids/{grid.name}.py) does not exist')
     begin, end = _markers(grid)
-    text = path.read_text()
+    text = path.read_text(encoding='utf-8')
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ValueError(f'{path} must hold the lines {begin} and {end} once each, in this order')
     head, rest = text.split(begin)
-    path.write_text(head + _block(grid) + rest.split(end)[1])
+    path.write_text(head + _block(grid) + rest.split(end)[1], encoding='utf-8')
     return path
 
 
@@ -141,7 +141,7 @@ def check(grid: Grid) -> list[str]:
         for seed, record in results[row.name].items():
             if record['config_hash'] != now.digest:
                 saved = config_path(grid, row.name, record['config_hash'])
-                old = json.loads(saved.read_text()) if saved.is_file() else {}
+                old = json.loads(saved.read_text(encoding='utf-8')) if saved.is_file() else {}
                 changes = '; '.join(differences(old, now.content)[:5]) if old else 'the old config was not kept'
                 problems.append(f'{grid.result_path(row, seed)}: {row.config} changed after this run ({changes}); '
                                 f'run `python benchmarks/proof.py {grid.name}` again')
@@ -151,7 +151,8 @@ def check(grid: Grid) -> list[str]:
     if grid.readme and any(results.values()):
         path = grid.repo / grid.readme
         begin, end = _markers(grid)
-        found = re.search(f'{re.escape(begin)}.*?{re.escape(end)}', path.read_text(), re.S) if path.is_file() else None
+        text = path.read_text(encoding='utf-8') if path.is_file() else ''
+        found = re.search(f'{re.escape(begin)}.*?{re.escape(end)}', text, re.S)
         if not found or found.group() != _block(grid):
             problems.append(f'{path}: the table of {grid.name} is not what its result files give; '
                             f'run `python benchmarks/proof.py table {grid.name} --write`')

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import bench_table
 import pytest
 from proof_harness import report
 from proof_harness.grid import grid_names, load_grid
@@ -16,4 +17,8 @@ def test_tables_configs_and_result_files_agree(name: str) -> None:
 
 def test_every_result_folder_belongs_to_a_grid() -> None:
     folders = {path.name for path in (PROJECT / 'benchmarks/results').glob('*') if path.is_dir()}
-    assert folders <= set(grid_names(PROJECT))
+    assert folders <= {*grid_names(PROJECT), 'bench'}
+
+
+def test_the_page_of_benchmarks_says_what_their_files_say() -> None:
+    assert bench_table.main(['--check']) == 0

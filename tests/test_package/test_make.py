@@ -14,11 +14,12 @@ needs_make = pytest.mark.skipif(shutil.which('make') is None, reason='make is no
 
 # `make test` hands its own variables down to the tests.
 VARIABLES = {'MAKEFLAGS', 'MFLAGS', 'MAKEOVERRIDES', 'MAKELEVEL', 'STACK', 'VENV', 'TORCH', 'TORCHVISION', 'PYTHON',
-             'MMCV_WHEEL', 'PIP_ARGS', 'DATA', 'DATA_ROOT', 'WORK_DIR', 'TEST_ARGS'}  # yapf: disable
+             'MMCV_WHEEL', 'PIP_ARGS', 'DATA', 'DATA_ROOT', 'WORK_DIR', 'TEST_ARGS', 'CONFIG', 'RUN_DIR',
+             'BENCH_ROOT', 'CAMVID_ROOT'}  # yapf: disable
 
 
-def make(*arguments, folder) -> subprocess.CompletedProcess:
-    clean = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+def make(*arguments, folder, **environment) -> subprocess.CompletedProcess:
+    clean = {name: value for name, value in os.environ.items() if name not in VARIABLES} | environment
     return subprocess.run(['make', *arguments], cwd=folder, env=clean, capture_output=True, text=True, timeout=60)
 
 
@@ -70,6 +71,49 @@ def test_wrong_variables_are_refused(bare):
 def test_demo_options_reach_the_script(bare):
     output = make('-n', 'demo', 'DATA=camvid', 'DATA_ROOT=/some where', folder=bare).stdout
     assert "--data camvid --data-root '/some where'" in output
+
+
+@pytest.fixture
+def installed(bare):
+    """A checkout whose environment is there, with a Python that writes down what it is asked to run."""
+    python = bare / '.venv/bin/python'
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nprintf "[%s]" "$@" >> calls\necho >> calls\n'
+                      'case "$1" in *"$FAIL"*) test -z "$FAIL";; esac\n')
+    python.chmod(0o755)
+    (bare / '.venv/.mmssl-onedl-2.14.1-0.29.1').touch()
+    return bare
+
+
+@needs_make
+def test_bench_hands_on_config_and_data_and_skips_what_has_none(installed):
+    result = make('bench', folder=installed)
+    assert result.returncode == 0, result.stderr
+    assert 'skipped: it needs images' in result.stdout
+    calls = (installed / 'calls').read_text()
+    config = re.search(r'\[benchmarks/cps_step\.py\]\[--config\]\[(.*?)\]', calls)[1]
+    assert (REPO_ROOT / config).is_file()
+    assert '[benchmarks/fpl_loss.py]' in calls and '[benchmarks/bench_table.py][--write]' in calls
+    assert 'data_pipeline' not in calls
+
+    data = installed / 'some where'
+    (data / 'img_dir/train').mkdir(parents=True)
+    for given in (dict(CAMVID_ROOT=str(data)), {}):
+        (installed / 'calls').unlink()
+        options = ['CONFIG=my.py', 'RUN_DIR=work_dirs/x', *([] if given else [f'DATA_ROOT={data}'])]
+        assert make('bench', *options, folder=installed, **given).returncode == 0
+        calls = (installed / 'calls').read_text()
+        assert f'[benchmarks/data_pipeline.py][{data}][--work-dir][work_dirs/x]' in calls
+        assert '[--config][my.py]' in calls
+
+
+@needs_make
+@pytest.mark.parametrize('name', ['fpl_loss', 'cps_step', 'data_pipeline'])
+def test_bench_fails_when_a_benchmark_fails(installed, name):
+    (installed / 'data/img_dir/train').mkdir(parents=True)
+    result = make('bench', 'DATA_ROOT=data', folder=installed, FAIL=name)
+    assert result.returncode != 0
+    assert name in (installed / 'calls').read_text().splitlines()[-1]  # and nothing was run after it
 
 
 def test_ci_runs_the_test_command_of_the_readme():

@@ -1,0 +1,111 @@
+"""The benchmarks' files, the page made of them, and that each benchmark measures what it says."""
+
+import json
+from pathlib import Path
+
+import bench_results
+import bench_table
+import pytest
+
+CONFIG = 'configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / 'page.md'
+    path.write_text(f'before\n{bench_table.BEGIN}\nold\n{bench_table.END}\nafter\n')
+    return path
+
+
+def save(folder: Path, name: str = 'toy', value: float = 150.) -> None:
+    rows = [bench_results.row('a step', value, 'ms', 'its parts', 100.), bench_results.row('speed', 7.25, 'images/s')]
+    bench_results.save(name, seed=3, threads=2, rows=rows, details=dict(all=[1]), command=f'python {name}.py',
+                       out=folder / f'{name}.json')
+
+
+def test_a_file_says_what_its_figures_depend_on(tmp_path: Path) -> None:
+    save(tmp_path)
+    record, = bench_results.read(tmp_path)
+    assert record['seed'] == 3 and record['machine']['cpu'] and record['machine']['threads'] == 2
+    assert record['versions']['torch'] and record['versions']['numpy'] and len(record['commit']) >= 7
+    assert record['date'][:2] == '20' and record['command'] == 'python toy.py' and record['details'] == dict(all=[1])
+
+
+def test_page_and_files_agree_once_it_is_written(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / 'results'
+    assert bench_table.main(['--check'], folder, page) == 1
+    assert bench_table.main(['--write'], folder, page) == 0
+    assert 'Nothing measured yet' in page.read_text() and bench_table.main(['--check'], folder, page) == 0
+    save(folder)
+    assert bench_table.main(['--check'], folder, page) == 1
+    assert bench_table.main(['--write'], folder, page) == 0
+    text = page.read_text()
+    assert text.startswith('before\n') and text.endswith('\nafter\n') and 'old' not in text
+    assert '| a step | 150 ms | its parts: 100 ms | 1.50 |' in text and '| speed | 7.25 images/s |  |  |' in text
+    assert bench_table.main(['--check'], folder, page) == 0
+    save(folder, value=151.)
+    assert bench_table.main(['--check'], folder, page) == 1
+
+
+def test_a_page_without_markers_and_a_file_without_a_seed_are_refused(tmp_path: Path, page: Path) -> None:
+    folder = tmp_path / 'results'
+    save(folder)
+    page.write_text('nothing')
+    with pytest.raises(ValueError, match='<!-- bench begin -->'):
+        bench_table.main(['--write'], folder, page)
+    (folder / 'bad.json').write_text('{"name": "bad"}')
+    with pytest.raises(ValueError, match=r'bad\.json lacks .*seed'):
+        bench_table.main([], folder, page)
+
+
+def test_cps_step_measures_a_step_with_unsupervised_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cps_step
+    seen = []
+    monkeypatch.setattr(cps_step, 'seconds', lambda step, model: seen.append(model) or step() or 1.)
+    monkeypatch.chdir(PROJECT)
+    out = tmp_path / 'cps_step.json'
+    assert cps_step.main(['--config', CONFIG, '--rounds', '1', '--threads', '1', '--out', str(out)]) == 0
+    cfg = seen[0].semi_train_cfg
+    assert cfg['unsup_begin'] > 0 and seen[0].iteration > cfg['unsup_begin'] + cfg['unsup_ramp']
+    record = json.loads(out.read_text())
+    assert [row['baseline'] for row in record['rows']] == ['its student passes',
+                                                           'its student passes and unsupervised loss']
+    # A step without it is refused instead of measured.
+    monkeypatch.setattr(type(seen[0]), 'next_unsup_weight', lambda self: 0.)
+    with pytest.raises(RuntimeError, match='no unsupervised loss'):
+        cps_step.main(['--config', CONFIG, '--rounds', '1', '--threads', '1', '--out', str(out)])
+
+
+def test_data_pipeline_relates_loading_to_iterations(segmentation_data, tmp_path: Path) -> None:
+    import data_pipeline
+    log = tmp_path / 'run/1/vis_data/scalars.json'
+    log.parent.mkdir(parents=True)
+    lines = [dict(lr=1., data_time=9., time=9.5, step=10), dict(lr=1., data_time=0.1, time=0.4, step=20),
+             dict(mIoU=5., data_time=3., time=3., step=20), dict(lr=1., data_time=0.3, time=0.6, step=30)]
+    log.write_text('\n'.join(map(json.dumps, lines)))
+    share = data_pipeline.waiting_share(tmp_path / 'run')
+    assert share['loading_share'] == pytest.approx(0.4) and share['ms_per_iteration'] == pytest.approx(500)
+    with pytest.raises(FileNotFoundError, match='--work-dir'):
+        data_pipeline.waiting_share(tmp_path / 'none')
+
+    out = tmp_path / 'data_pipeline.json'
+    data_pipeline.main([str(segmentation_data.root), '--images', '4', '--rounds', '1', '--workers', '0', '--batches',
+                        '1', '--seed', '5', '--work-dir', str(tmp_path / 'run'), '--out', str(out)])
+    text = out.read_text()
+    record = json.loads(text)
+    assert record['seed'] == 5 and str(tmp_path) not in text
+    assert any(row['baseline'] == 'a whole iteration' and row['value'] == pytest.approx(200) for row in record['rows'])
+    assert record['details']['views'] == 2
+
+
+def test_fpl_loss_writes_time_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fpl_loss
+    monkeypatch.setitem(fpl_loss.SHAPES, 'voc', (1, 5, 16, 16))
+    monkeypatch.setattr(fpl_loss, 'measure_memory_apart', lambda method, *_: 1. + len(method))
+    out = tmp_path / 'fpl_loss.json'
+    fpl_loss.main(['--shapes', 'voc', '--teachers', 'random', '--repeats', '1', '--threads', '1', '--out', str(out)])
+    record = json.loads(out.read_text())
+    assert {(row['unit'], row['baseline']) for row in record['rows']} == {
+        ('ms', 'cross_entropy_argmax'), ('ms', 'plain'), ('MiB', 'cross_entropy')}
+    assert {result['method'] for result in record['details']['results']} == set(fpl_loss.METHODS)
