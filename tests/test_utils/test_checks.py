@@ -336,6 +336,29 @@ def test_warnings_do_not_raise(semi: Config) -> None:
         'default_hooks.checkpoint.by_epoch', 'train_dataloader.sampler.infinite'}  # fmt: skip
 
 
+@pytest.mark.parametrize(('begin', 'ramp', 'expected'), [(99, 1, ''), (100, 0, 'error'), (500, 0, 'error'),
+                                                          (90, 11, 'warning'), (0, 101, 'warning'), (90, 10, '')])
+def test_unsupervised_loss_must_begin_before_the_end(semi: Config, begin: int, ramp: int, expected: str) -> None:
+    semi.model.semi_train_cfg.update(unsup_begin=begin, unsup_ramp=ramp)
+    if expected == 'error':
+        with pytest.raises(ValueError, match=rf'model\.semi_train_cfg\.unsup_begin: is {begin}.*max_iters is 100.* 99'):
+            quick_check(semi)
+        return
+    warnings = [str(finding) for finding in quick_check(semi).warnings]
+    assert len(warnings) == (expected == 'warning'), warnings
+    if expected:
+        assert 'unsup_ramp' in warnings[0] and 'never reaches its full weight' in warnings[0]
+
+
+def test_unsupervised_loss_must_begin_before_the_last_epoch_ends(semi: Config) -> None:
+    semi.train_cfg = dict(by_epoch=True, max_epochs=5)
+    semi.train_dataloader.sampler = dict(type='mmssl.MultiSourceSampler', source_ratio=[2, 1], infinite=False)
+    semi.model.semi_train_cfg.unsup_begin = 19  # 5 epochs of 4 iterations
+    assert quick_check(semi, world_size=1).findings == []
+    with pytest.raises(ValueError, match=r'max_epochs is 5, with 2 iterations each 10 in all'):
+        quick_check(semi, world_size=2)
+
+
 def test_top_level_name_that_is_almost_a_setting_is_warned_about(semi: Config) -> None:
     semi.randomnes = dict(seed=1)
     semi.train_pipeline, semi.crop_size, semi.test_pipeline = [], (32, 32), []
@@ -685,3 +708,44 @@ def test_memory_of_two_students(semi: Config, supervised: Config) -> None:
         student = MODELS.build(semi.model.segmentor)
     assert memory['parameters'] == 2 * sum(p.numel() * p.element_size() for p in student.parameters())
     assert memory['activations'] > 0 and 'scaled by' in memory['how']
+
+
+def test_memory_counts_the_middle_of_training(semi: Config) -> None:
+    from_the_start = full_check(semi).memory['activations']
+    semi.train_cfg.max_iters = 1000
+    semi.model.semi_train_cfg.update(unsup_begin=600, unsup_ramp=200)
+    assert full_check(semi).memory['activations'] == from_the_start
+
+
+IMAGES = dict(type='mmssl.UnlabeledImageDataset', img_path='img_dir/train', exclude='splits/labeled.txt')
+
+
+@pytest.mark.parametrize(('options', 'key'), [
+    (dict(img_path='nope'), 'img_path'),
+    (dict(img_path=['img_dir/train', 'nope']), 'img_path.1'),
+    (dict(img_path='nope/*.jpg'), 'img_path'),
+    (dict(exclude='nope.txt'), 'exclude'),
+    (dict(exclude=['splits/labeled.txt', 'nope.txt']), 'exclude.1'),
+    (dict(ann_file=['splits/unlabeled.txt', 'nope.txt']), 'ann_file.1'),
+    (dict(seg_map_path='nope'), 'seg_map_path'),
+])  # fmt: skip
+def test_missing_paths_of_unlabeled_images(
+    semi: Config, segmentation_data: SimpleNamespace, options: dict, key: str
+) -> None:
+    sources = semi.train_dataloader.dataset.sources
+    sources.unlabeled = dict(
+        IMAGES, data_root=str(segmentation_data.root), pipeline=semi.train_dataloader.dataset.sources.unlabeled.pipeline
+    )
+    assert quick_check(semi).errors == []
+    sources.unlabeled.img_path = 'img_dir/train/train_*.jpg'
+    assert quick_check(semi).errors == []
+    sources.unlabeled.update(options)
+    with pytest.raises(FileNotFoundError, match=rf'sources\.unlabeled\.{key}: no such file or folder: .*nope'):
+        quick_check(semi)
+
+
+def test_warnings_are_not_logged_as_well(semi: Config, caplog: pytest.LogCaptureFixture) -> None:
+    semi.train_dataloader.sampler.infinite = False
+    with caplog.at_level('DEBUG'):
+        assert len(quick_check(semi).warnings) == 1
+    assert not [record for record in caplog.records if 'infinite' in record.getMessage()]

@@ -1,11 +1,8 @@
 """Looks at a config and its data before training, and says which key is wrong, what was found and what is allowed."""
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import Any
-
-from mmengine.logging import print_log
 
 from .labels import Progress, _no_progress, check_images, check_labels
 from .memory import estimate_memory
@@ -22,6 +19,7 @@ from .settings import (
     check_names,
     check_scope,
     check_semi_options,
+    check_unsup_begin,
     summarize_sources,
 )
 from .sources import Source, build_sources, check_overlap, check_same_content, config_scope
@@ -47,7 +45,7 @@ def quick_check(cfg: Any, max_files: int = 16, world_size: int | None = None) ->
         world_size: Number of processes; None reads the environment variable `WORLD_SIZE`.
 
     Returns:
-        The report, with warnings only, which are logged as well.
+        The report, with warnings only, which the caller shows.
 
     Raises:
         FileNotFoundError: If the first error is a missing file or folder; the message lists all errors.
@@ -55,9 +53,6 @@ def quick_check(cfg: Any, max_files: int = 16, world_size: int | None = None) ->
     """
     report = _check(cfg, max_files, world_size, _no_progress, full=False)
     report.raise_errors()
-    if int(os.environ.get('RANK', 0)) == 0:
-        for finding in report.warnings:
-            print_log(f'check of the config: {finding}', logger='current', level=logging.WARNING)
     return report
 
 
@@ -101,6 +96,7 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         check_branches(cfg, report)
         check_labels_loaded(cfg, train, report)
         check_semi_options(cfg, report)
+        check_unsup_begin(cfg, train, per_gpu, world_size, report)
         report.sources = summarize_sources(cfg, train, per_gpu, world_size)
         classes, classes_key = _check_classes(train, others, report)
         check_heads(cfg, classes, classes_key, report)

@@ -82,6 +82,10 @@ def _activations(cfg: Any, model: nn.Module) -> tuple[int, str]:
     else:
         samples = [dataset[i % len(dataset)] for i in range(min(2, batch_size))]
     model.train()
+    # As in the middle of training: before `unsup_begin` the unlabeled images are not forwarded.
+    options = get(cfg, 'model.semi_train_cfg', {})
+    if isinstance(getattr(model, 'iteration', None), Tensor):
+        model.iteration.fill_((options.get('unsup_begin') or 0) + (options.get('unsup_ramp') or 0))
     data = model.data_preprocessor(pseudo_collate(samples), training=True)
     full = _pixels(data['inputs'])
     data = _crop(data, CROP)

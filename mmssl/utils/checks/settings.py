@@ -12,8 +12,6 @@ from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence,
 from .report import Report, SourceSummary
 from .sources import Source, config_scope, find_class
 
-REQUIRED_BRANCHES = ('sup', 'unsup_weak')
-
 
 def check_scope(cfg: Any, report: Report) -> None:
     """`default_scope` must name the library that the types without a scope belong to."""
@@ -193,14 +191,14 @@ def check_branches(cfg: Any, report: Report) -> None:
                 'semi-supervised model of mmssl, or a pipeline without MultiBranch',
             )
         return
+    required = getattr(model_class(cfg), 'REQUIRED_BRANCHES', ())
     if not found:
         report.error(
             'train_dataloader.dataset',
             f'no pipeline ends in mmssl.MultiBranch, but model.type {type_name(cfg["model"])!r} reads branches '
-            f'{list(REQUIRED_BRANCHES)}',
+            f'{list(required)}',
         )
         return
-    required = getattr(model_class(cfg), 'REQUIRED_BRANCHES', REQUIRED_BRANCHES)
     made_somewhere = {name for _, _, made in found for name in made}
     for name in required:
         if name not in made_somewhere:
@@ -348,20 +346,52 @@ def check_semi_options(cfg: Any, report: Report) -> None:
             report.error(f'model.semi_train_cfg.{name}', f'is not known; allowed: {", ".join(sorted(allowed))}.{hint}')
 
 
+def iterations_per_epoch(cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int) -> int | None:
+    """Iterations of one pass over the source that needs most; None if the batch cannot be composed."""
+    if per_gpu is None or len(per_gpu) != len(sources) or not all(source.length for source in sources):
+        return None
+    batch_size = sum(per_gpu)
+    if len(sources) > 1 or 'source_ratio' in (get(cfg, 'train_dataloader.sampler') or {}):
+        ratio = list(get(cfg, 'train_dataloader.sampler.source_ratio'))
+        units = max(-(-source.length // r) for source, r in zip(sources, ratio, strict=True))
+        return -(-(-(-units // world_size) * sum(ratio)) // batch_size)
+    return -(-sources[0].length // (batch_size * world_size))
+
+
+def check_unsup_begin(
+    cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int, report: Report
+) -> None:
+    """The unsupervised loss must begin before training ends."""
+    key = 'model.semi_train_cfg.unsup_begin'
+    begin, ramp = (get(cfg, f'model.semi_train_cfg.{name}', 0) for name in ('unsup_begin', 'unsup_ramp'))
+    kind, length = loop_of(cfg)
+    epoch = iterations_per_epoch(cfg, sources, per_gpu, world_size) if kind == 'epoch' else 1
+    if not all(isinstance(value, int) for value in (begin, ramp, length, epoch)):
+        return
+    total = length * epoch
+    found = f'train_cfg.max_iters is {total}'
+    if kind == 'epoch':
+        found = f'train_cfg.max_epochs is {length}, with {epoch} iterations each {total} in all'
+    if begin >= total > 0:
+        report.error(
+            key, f'is {begin}, but {found}, so the unsupervised loss would never begin; allowed: 0 to {total - 1}'
+        )
+    elif begin + ramp > total:
+        report.warn(
+            'model.semi_train_cfg.unsup_ramp',
+            f'is {ramp} and {key} is {begin}, together {begin + ramp}, but {found}, so the unsupervised loss never '
+            'reaches its full weight',
+        )
+
+
 def summarize_sources(
     cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int
 ) -> list[SourceSummary]:
     """Images, batch share and passes of each training source."""
     summaries = [SourceSummary(source.name, source.key, source.length) for source in sources]
-    if per_gpu is None or len(per_gpu) != len(sources) or not all(source.length for source in sources):
+    iterations = iterations_per_epoch(cfg, sources, per_gpu, world_size)
+    if per_gpu is None or iterations is None:
         return summaries
-    batch_size = sum(per_gpu)
-    if len(sources) > 1 or 'source_ratio' in (get(cfg, 'train_dataloader.sampler') or {}):
-        ratio = list(get(cfg, 'train_dataloader.sampler.source_ratio'))
-        units = max(-(-source.length // r) for source, r in zip(sources, ratio, strict=True))
-        iterations = -(-(-(-units // world_size) * sum(ratio)) // batch_size)
-    else:
-        iterations = -(-sources[0].length // (batch_size * world_size))
     kind, length = loop_of(cfg)
     total = None if length is None else length * (iterations if kind == 'epoch' else 1)
     for summary, count in zip(summaries, per_gpu, strict=True):

@@ -1,6 +1,7 @@
 """Builds the data sets of a config without their pipelines, and finds missing files, empty sources and overlap."""
 
 import copy
+import glob
 import hashlib
 import inspect
 import os
@@ -202,10 +203,19 @@ def _paths_exist(node: Mapping[str, Any], key: str, report: Report) -> bool:
     if root and not os.path.isdir(root):
         report.error(f'{key}.data_root', f'no such folder: {_shown(root)}', FileNotFoundError)
         return False
-    for name in ('ann_file',):
-        path = node.get(name)
-        if path and isinstance(path, str) and not os.path.exists(os.path.join(root, path)):
-            report.error(f'{key}.{name}', f'no such file: {_shown(os.path.join(root, path))}', FileNotFoundError)
+    for name in ('ann_file', 'img_path', 'exclude', 'seg_map_path'):
+        value = node.get(name)
+        paths = {f'{key}.{name}': value}
+        if is_sequence(value):
+            paths = {f'{key}.{name}.{index}': path for index, path in enumerate(value)}
+        for path_key, path in paths.items():
+            if not path or not isinstance(path, str):
+                continue
+            full = os.path.join(root, path)
+            # Images may be named by a pattern, which only has to match something.
+            if os.path.exists(full) or (glob.has_magic(full) and next(glob.iglob(full, recursive=True), None)):
+                continue
+            report.error(path_key, f'no such file or folder: {_shown(full)}', FileNotFoundError)
             found = False
     prefixes = node.get('data_prefix')
     for name, path in prefixes.items() if isinstance(prefixes, Mapping) else ():
