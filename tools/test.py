@@ -64,7 +64,8 @@ def use_tta(cfg: Config) -> None:
     """
     for key in ('tta_model', 'tta_pipeline'):
         if key not in cfg:
-            raise KeyError(f'--tta: the config has no {key}')
+            raise KeyError(f'--tta: the config has no {key}, which says how to augment; configs/_base_/datasets/'
+                           "voc2012.py has a tta_pipeline, and tta_model is dict(type='SegTTAModel')")
     cfg.test_dataloader.dataset.pipeline = cfg.tta_pipeline
     cfg.tta_model.module = cfg.model
     cfg.model = cfg.tta_model

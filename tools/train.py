@@ -1,7 +1,6 @@
 """Train a model from a config."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 
@@ -14,6 +13,7 @@ from mmengine.device import get_device  # noqa: E402
 from mmengine.registry import RUNNERS  # noqa: E402
 from mmengine.runner import Runner  # noqa: E402
 
+from mmssl.datasets.samplers import described_elsewhere  # noqa: E402
 from mmssl.utils.checks import quick_check  # noqa: E402
 from mmssl.utils.cli import (  # noqa: E402
     SetupIsOver,
@@ -23,9 +23,10 @@ from mmssl.utils.cli import (  # noqa: E402
     run_tool,
     settle_resume,
     warn,
+    world_size_of,
 )
 
-AMP_WRAPPERS = {'OptimWrapper': 'AmpOptimWrapper', 'mmssl.RGDOptimWrapper': 'mmssl.AmpRGDOptimWrapper'}
+AMP_WRAPPERS = {'OptimWrapper': 'AmpOptimWrapper'}
 
 
 def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
@@ -83,9 +84,9 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
         use_amp(cfg)
     if args.auto_scale_lr:
         use_auto_scale_lr(cfg)
+    cfg.world_size = world_size_of(cfg.launcher)  # into the checkpoint, for the next `--resume`
     settle_resume(cfg, args.resume)
-    world_size = int(os.environ.get('SLURM_NTASKS' if cfg.launcher == 'slurm' else 'WORLD_SIZE', 1))
-    report = quick_check(cfg, world_size=world_size)
+    report = quick_check(cfg, world_size=cfg.world_size)
     for warning in report.warnings:
         warn(str(warning))
     prepare_devices(cfg)
@@ -93,7 +94,8 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     for source in report.sources:
         runner.logger.info(f'source {source}')
     runner.register_hook(SetupIsOver(setup_is_over))
-    runner.train()
+    with described_elsewhere():
+        runner.train()
 
 
 if __name__ == '__main__':

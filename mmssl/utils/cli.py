@@ -25,6 +25,11 @@ USER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, ImportError, OSE
 OTHER_KEYS = {'custom_imports', 'tta_model', 'tta_pipeline', 'find_unused_parameters', 'model_wrapper_cfg', 'sync_bn',
               'compile', 'activation_checkpointing', 'work_dir'}  # yapf: disable
 
+# What a resumed run must not change to end in the same weights; `world_size` is written there by tools/train.py.
+COMPARED = ('randomness.seed', 'train_dataloader.batch_size', 'train_dataloader.sampler.source_ratio', 'world_size',
+            'train_cfg.max_iters', 'train_cfg.max_epochs', 'optim_wrapper.accumulative_counts')  # yapf: disable
+SYNC_BN = ('SyncBN', 'MMSyncBN', 'SyncBatchNorm', 'mmcv.SyncBN', 'mmcv.MMSyncBN')
+
 
 class OptionsAction(DictAction):
     """``--cfg-options``: mmengine's parser, with an error instead of a traceback for ``key value``."""
@@ -67,9 +72,14 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
         Exit code: 0, or 2 after a one-line error, or 130 after Ctrl-C.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
-    started: list[bool] = []
+    started = False
+
+    def setup_is_over() -> None:
+        nonlocal started
+        started = True
+
     try:
-        tool(args, lambda: started.append(True))
+        tool(args, setup_is_over)
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return 130
@@ -206,8 +216,24 @@ def _leaves(node: Any, prefix: str = '') -> Iterator[tuple[str, Any]]:
             yield from _leaves(value, key)
 
 
+def without_sync_bn(cfg: Config) -> None:
+    """Turn SyncBN, which several processes on CPUs cannot compute, into BN; the weights have the same names."""
+    changed = []
+    for key, node in _leaves({'model': cfg.get('model') or {}}):
+        if isinstance(node, dict) and node.get('type') in SYNC_BN:
+            node['type'] = 'BN'
+            changed.append(f'{key}.type')
+    if cfg.get('sync_bn') is not None:
+        changed.append('sync_bn')
+        cfg.sync_bn = None
+    if changed:
+        more = f' and {len(changed) - 1} more' if len(changed) > 1 else ''
+        warn(f'{changed[0]}{more}: SyncBN needs a GPU, and none is visible, so BN is used: each process normalizes '
+             'with its own images')
+
+
 def prepare_devices(cfg: Config) -> None:
-    """Make a distributed run work without an accelerator: gloo, and no ``device_ids`` for DDP.
+    """Make a run work without an accelerator: BN for SyncBN; if distributed, gloo, and no ``device_ids`` for DDP.
 
     Joins the other processes in that case, since mmengine would call ``torch.cuda.set_device`` first; its Runner uses
     the process group that it finds. Call this last, when every process has passed its checks.
@@ -215,6 +241,8 @@ def prepare_devices(cfg: Config) -> None:
     Raises:
         ValueError: If there are more processes on this machine than GPUs, or slurm or MPI started them without GPUs.
     """
+    if get_device() == 'cpu':
+        without_sync_bn(cfg)
     if cfg.launcher == 'none':
         return
     if get_device() != 'cpu':
@@ -297,9 +325,16 @@ def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str,
                          f'{f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""}')
 
 
+def world_size_of(launcher: str) -> int:
+    """Number of processes of the run, as the launcher's environment says, before they join."""
+    names = {'slurm': 'SLURM_NTASKS', 'mpi': 'OMPI_COMM_WORLD_SIZE'}
+    return int(os.environ.get(names.get(launcher, 'WORLD_SIZE'), 1))
+
+
 def warn(message: str) -> None:
     """Print a warning on stderr, from the first process only."""
-    if int(os.environ.get('RANK', os.environ.get('SLURM_PROCID', 0))) == 0:
+    ranks = [os.environ[name] for name in ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK') if name in os.environ]
+    if not ranks or int(ranks[0]) == 0:
         print(f'warning: {message}', file=sys.stderr)
 
 
@@ -320,19 +355,19 @@ def changes_since(cfg: Config, meta: Mapping[str, Any]) -> list[str]:
         old = Config.fromstring(meta['cfg'], '.py')
     except Exception:  # a checkpoint of another tool; there is nothing to compare with
         return lines
-    keys = ('randomness.seed', 'train_dataloader.batch_size', 'train_dataloader.sampler.source_ratio')
-    for key in keys:
-        was, now = (_lookup(config, key) for config in (old, cfg))
+    defaults = {'optim_wrapper.accumulative_counts': 1}
+    for key in COMPARED:
+        was, now = (_lookup(config, key, defaults.get(key)) for config in (old, cfg))
         if was is not None and was != now:
             lines.append(f'{key} was {was} in the interrupted run and is {now} now')
     return lines
 
 
-def _lookup(cfg: Mapping[str, Any], key: str) -> Any:
+def _lookup(cfg: Mapping[str, Any], key: str, default: Any = None) -> Any:
     node: Any = cfg
     for name in key.split('.'):
         node = node.get(name) if isinstance(node, (Config, dict)) else None
-    return node
+    return default if node is None else node
 
 
 def checkpoints_in(work_dir: str) -> list[Path]:

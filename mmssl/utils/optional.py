@@ -5,7 +5,7 @@ from typing import Any
 
 from mmengine.registry import Registry
 
-DISTRIBUTIONS = {'mmseg': 'mmsegmentation', 'mmpretrain': 'mmpretrain', 'mmcv': 'mmcv'}
+DISTRIBUTIONS = {'mmseg': 'mmsegmentation', 'mmpretrain': 'mmpretrain'}
 
 
 def is_importable(module: str) -> bool:

@@ -139,7 +139,8 @@ def test_train_resume_and_test(project, capsys):
     assert {path.name for path in Path('masks').iterdir()} == {f'val_00{i}.png' for i in range(4)}
     assert list(Path('shown').rglob('*.png'))
 
-    assert 'warning: --resume' not in second.stderr
+    resumed = [line for line in second.stderr.splitlines() if 'warning: --resume' in line]
+    assert resumed == ['warning: --resume: train_cfg.max_iters was 4 in the interrupted run and is 6 now']
 
     # A moved work dir still resumes, though `last_checkpoint` holds the old path.
     Path('out').rename('moved')
@@ -168,6 +169,93 @@ def test_test_time_augmentation(project, checkpoint):
     tested = run('test', 'config.py', checkpoint, '--work-dir', 'eval', '--tta')
     assert tested.returncode == 0, tested.stderr
     assert 'mIoU' in json.loads(max(Path('eval').glob('*/*.json')).read_text())
+
+
+def test_test_time_augmentation_needs_its_pipeline(project, checkpoint, capsys):
+    Path('config.py').write_text(Path('config.py').read_text() + '\ndel tta_pipeline\n')
+    message = fails(capsys, 'test', 'config.py', checkpoint, '--tta')
+    assert '--tta: the config has no tta_pipeline' in message and 'voc2012.py' in message
+
+
+def test_changes_since_an_interrupted_run():
+    from mmengine.config import Config
+
+    from mmssl.utils.cli import changes_since
+    now = dict(randomness=dict(seed=0), world_size=2, train_cfg=dict(max_iters=10), optim_wrapper=dict(type='A'),
+               train_dataloader=dict(batch_size=2))
+    assert changes_since(Config(now), dict(cfg=Config(now).pretty_text)) == []
+    before = dict(now, world_size=4, train_cfg=dict(max_iters=20), optim_wrapper=dict(accumulative_counts=2))
+    assert changes_since(Config(now), dict(cfg=Config(before).pretty_text)) == [
+        'world_size was 4 in the interrupted run and is 2 now',
+        'train_cfg.max_iters was 20 in the interrupted run and is 10 now',
+        'optim_wrapper.accumulative_counts was 2 in the interrupted run and is 1 now',
+    ]
+
+
+SEMI = """
+branches = ['sup', 'unsup_weak']
+model = dict(type='mmssl.CrossPseudoSupervision', segmentor=model, semi_train_cfg=dict(unsup_begin=1, unsup_ramp=4))
+train_dataloader = dict(
+    batch_size=4, num_workers=0, sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 1]),
+    dataset=dict(type='mmssl.MultiSourceDataset', sources=dict(
+        labeled=dict(type='mmssl.SplitSegDataset', data_root=data_root, ann_file='splits/labeled.txt',
+                     metainfo=dict(classes=classes, palette=palette),
+                     data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
+                     pipeline=[dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'),
+                               dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')])]),
+        unlabeled=dict(type='mmssl.UnlabeledImageDataset', data_root=data_root, ann_file='splits/unlabeled.txt',
+                       img_path='img_dir/train',
+                       pipeline=[dict(type='LoadImageFromFile'),
+                                 dict(type='mmssl.MultiBranch', branches=branches,
+                                      unsup_weak=[dict(type='mmssl.PackSemiSegInputs')])]))))
+"""
+
+
+def test_sources_and_warnings_are_said_once(project):
+    Path('config.py').write_text(Path('config.py').read_text() + SEMI)
+    result = run('train', 'config.py')
+    assert result.returncode == 0, result.stderr
+    output = (result.stdout + result.stderr).splitlines()
+    lines = [line for line in output if 'source `' in line or 'source labeled' in line or 'source unlabeled' in line]
+    assert len(lines) == 2 and 'source labeled: 4 images; 2 per GPU' in lines[0], lines
+    assert 'source unlabeled: 8 images' in lines[1] and 'passes over the run' in lines[1]
+    warnings = [line for line in output if 'never reaches its full weight' in line]
+    assert len(warnings) == 1 and warnings[0].startswith('warning: model.semi_train_cfg.unsup_ramp: is 4'), warnings
+
+
+@pytest.mark.parametrize('variable', ['RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'])
+def test_only_the_first_process_warns(monkeypatch, capsys, variable):
+    from mmssl.utils.cli import warn
+    for name in ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'):
+        monkeypatch.delenv(name, raising=False)
+    for rank, expected in (('1', ''), ('0', 'warning: text\n')):
+        monkeypatch.setenv(variable, rank)
+        warn('text')
+        assert capsys.readouterr().err == expected
+
+
+SYNC_BN = """
+model['backbone']['norm_cfg'] = model['decode_head']['norm_cfg'] = dict(type='SyncBN', requires_grad=True)
+"""
+
+
+def test_sync_bn_becomes_bn_without_a_gpu(project, capsys, monkeypatch):
+    from mmengine.config import Config
+
+    from mmssl.utils import cli
+    Path('config.py').write_text(Path('config.py').read_text() + SYNC_BN)
+    monkeypatch.setattr(cli, 'get_device', lambda: 'cpu')
+    cfg = Config.fromfile('config.py')
+    cfg.launcher = 'none'
+    cli.prepare_devices(cfg)
+    assert cfg.model.backbone.norm_cfg == cfg.model.decode_head.norm_cfg == dict(type='BN', requires_grad=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('warning: model.backbone.norm_cfg.type and 1 more: SyncBN needs a GPU')
+    monkeypatch.setattr(cli, 'get_device', lambda: 'cuda')
+    cfg = Config.fromfile('config.py')
+    cfg.launcher = 'none'
+    cli.prepare_devices(cfg)
+    assert cfg.model.backbone.norm_cfg.type == 'SyncBN' and capsys.readouterr().err == ''
 
 
 def test_resume_with_nothing_to_resume(project, capsys):
@@ -282,6 +370,7 @@ def test_auto_scale_lr(project):
 
 @pytest.mark.dist
 def test_two_processes_on_a_cpu(project):
+    Path('config.py').write_text(Path('config.py').read_text() + SYNC_BN)
     environment = {**os.environ, 'PYTHON': sys.executable, 'CUDA_VISIBLE_DEVICES': '', 'OMP_NUM_THREADS': '1'}
 
     def launch(*command):
@@ -291,6 +380,8 @@ def test_two_processes_on_a_cpu(project):
     trained = launch(REPO_ROOT / 'tools' / 'dist_train.sh', 'config.py', 2, '--work-dir', 'a folder')
     assert trained.returncode == 0, trained.stderr
     assert 'Distributed training: True' in trained.stdout + trained.stderr
+    assert (trained.stdout + trained.stderr).count('SyncBN needs a GPU') == 1
+    assert 'world_size = 2' in Path('a folder/config.py').read_text()
     tested = launch(REPO_ROOT / 'tools' / 'dist_test.sh', 'config.py', 'a folder/iter_4.pth', 2, '--work-dir', 'eval')
     assert tested.returncode == 0, tested.stderr
     logged = [entry['mIoU'] for entry in scalars('a folder') if 'mIoU' in entry][-1]

@@ -3,7 +3,8 @@
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import numpy as np
 from mmengine.dataset import ConcatDataset
@@ -92,6 +93,8 @@ class MultiSourceSampler(Sampler):
         ValueError: A source is empty, or the ratio, batch size or seed is not as described.
     """
 
+    describes_itself: ClassVar[bool] = True
+
     def __init__(self,
                  dataset: ConcatDataset,
                  source_ratio: Sequence[int],
@@ -131,7 +134,7 @@ class MultiSourceSampler(Sampler):
         self._epochs_skipped = 0
         self._start = 0
         self._warned = False
-        if self.rank == 0:
+        if self.rank == 0 and self.describes_itself:
             for line in describe_sources(self, batch_size):
                 print_log(line, logger='current')
 
@@ -224,6 +227,17 @@ class MultiSourceSampler(Sampler):
                 rest = int(orders[source][1][rest])
             yield Draw(offsets[source] + rest, source, draw, self.seed)
             position += 1
+
+
+@contextmanager
+def described_elsewhere() -> Iterator[None]:
+    """No sampler made inside the block logs its sources: the caller has done it, and knows the length of the run."""
+    before = MultiSourceSampler.describes_itself
+    MultiSourceSampler.describes_itself = False
+    try:
+        yield
+    finally:
+        MultiSourceSampler.describes_itself = before
 
 
 def source_names(dataset: ConcatDataset) -> list[str]:

@@ -301,6 +301,16 @@ def test_only_the_main_rank_logs(monkeypatch):
     assert len(lines) == 2
 
 
+def test_no_second_description(monkeypatch):
+    lines = []
+    monkeypatch.setattr(multi_source_sampler, 'print_log', lambda text, **kwargs: lines.append(text))
+    with multi_source_sampler.described_elsewhere():
+        MultiSourceSampler(concat(4, 4), [1, 1], seed=0)
+    assert lines == []
+    MultiSourceSampler(concat(4, 4), [1, 1], seed=0)
+    assert len(lines) == 2
+
+
 @pytest.mark.parametrize('workers', [0, 2])
 def test_data_loader_order_does_not_depend_on_workers(workers):
     data = concat(5, 7)
