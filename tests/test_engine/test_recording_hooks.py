@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -11,7 +11,9 @@ import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
+from mmengine.registry import VISBACKENDS
 from mmengine.runner import Runner
+from mmengine.visualization import BaseVisBackend
 
 from mmssl.engine.hooks import FPLDiagnosticsHook, PseudoLabelVisualizationHook
 from mmssl.engine.hooks.pseudo_label_visualization_hook import denormalize
@@ -56,6 +58,7 @@ def config(tmp_path: Path) -> Config:
     ):  # fmt: skip
         preprocessor.size = SIZE
     cfg.model.segmentor.decode_head.num_classes = 4
+    cfg.model.semi_train_cfg.unsup_begin = 0
     for key in ('val_dataloader', 'val_evaluator', 'val_cfg', 'test_dataloader', 'test_evaluator', 'test_cfg'):
         cfg.pop(key)
     cfg.train_cfg = dict(type='IterBasedTrainLoop', max_iters=5)
@@ -79,14 +82,16 @@ def test_diagnostics_reach_the_log(config: Config) -> None:
     config.custom_hooks = [dict(type='mmssl.FPLDiagnosticsHook', interval=2, keys=['*_acc', 'case?_ratio'])]
     runner, log = train(config)
     assert len(log) == 5
-    for line in log:
+    assert 'unsup_pseudo_acc' not in log[0]
+    for line in log[1:]:
+        assert line['unsup_loss'] > 0
         assert 0 <= line['unsup_pseudo_acc'] <= line['unsup_positive_acc'] <= 1
         assert line['unsup_case1_ratio'] + line['unsup_case2_ratio'] + line['unsup_case3_ratio'] == pytest.approx(1)
         assert line['unsup_case1_ratio'] == pytest.approx(line['unsup_pseudo_acc'])
         assert 'unsup_case2_score_fpl' not in line
-    # Measured at iterations 0, 2 and 4; what lies between repeats the last value.
-    accuracies = [line['unsup_pseudo_acc'] for line in log]
-    assert accuracies[0] == accuracies[1] and accuracies[2] == accuracies[3]
+    # Measured in the 2nd and the 4th iteration; what lies between repeats the last value.
+    accuracies = [line['unsup_pseudo_acc'] for line in log[1:]]
+    assert accuracies[0] == accuracies[1] and accuracies[2] == accuracies[3] != accuracies[1]
     assert runner.model.record is None and not runner.model.recording
 
 
@@ -97,11 +102,39 @@ def test_pictures_are_written(config: Config) -> None:
     ]
     runner, log = train(config)
     pictures = sorted(Path(runner.log_dir).glob('vis_data/pseudo_labels/*.png'))
-    assert [picture.name for picture in pictures] == ['iter_1.png', 'iter_3.png', 'iter_5.png']
+    assert [picture.name for picture in pictures] == ['iter_2.png', 'iter_4.png']
     image = cv2.imread(str(pictures[0]))
     # Seven columns and two rows, not an empty canvas.
     assert image.shape[1] > 1000 and image.std() > 20
     assert len({line['unsup_pseudo_acc'] for line in log}) > 1
+
+
+@VISBACKENDS.register_module(force=True)
+class FakeBackend(BaseVisBackend):
+    """Stands in for TensorBoard or WandB."""
+
+    images: ClassVar[list[tuple[str, np.ndarray, int]]] = []
+
+    def _init_env(self) -> None:
+        """Nothing."""
+
+    @property
+    def experiment(self) -> None:
+        """Nothing."""
+
+    def add_image(self, name: str, image: np.ndarray, step: int = 0, **kwargs: Any) -> None:
+        """Keep it."""
+        self.images.append((name, image, step))
+
+
+def test_pictures_reach_other_backends(config: Config) -> None:
+    FakeBackend.images.clear()
+    config.custom_hooks = [dict(type='mmssl.PseudoLabelVisualizationHook', interval=2, num_images=2)]
+    config.visualizer.vis_backends = [dict(type='LocalVisBackend'), dict(type='FakeBackend')]
+    runner, _ = train(config)
+    assert [(name, step) for name, _, step in FakeBackend.images] == [('pseudo_labels', 2), ('pseudo_labels', 4)]
+    written = cv2.imread(str(Path(runner.log_dir) / 'vis_data' / 'pseudo_labels' / 'iter_4.png'))[..., ::-1]
+    assert np.array_equal(FakeBackend.images[-1][1], written)
 
 
 def test_truth_does_not_touch_training(config: Config) -> None:
@@ -123,6 +156,14 @@ def test_missing_truth_is_said(config: Config) -> None:
     config.custom_hooks = [dict(type='mmssl.FPLDiagnosticsHook')]
     with pytest.raises(ValueError, match=r'sources\.unlabeled\.seg_map_path'):
         train(config)
+    # Before the first iteration: the hook would have measured only in the 50th of 5.
+    assert not list(Path(config.work_dir).glob('*/vis_data/scalars.json'))
+
+
+@pytest.mark.parametrize('keys', [None, 'case1_ratio', [1], ['case4_ratio']])
+def test_wrong_keys(keys: Any) -> None:
+    with pytest.raises(ValueError, match=r'mmssl\.FPLDiagnosticsHook\.keys'):
+        FPLDiagnosticsHook(keys=keys)
 
 
 def test_supervised_model_is_refused(config: Config) -> None:
