@@ -26,7 +26,8 @@ def ohem_mask(logits: Tensor, label: Tensor, thresh: float, min_kept: int, ignor
         return valid
     with torch.no_grad():
         prob = logits.float().softmax(dim=1).gather(1, label.where(valid, 0)[:, None])[:, 0]
-        kept = prob[valid].kthvalue(min_kept).values.clamp(min=thresh)
+        # Sorted, since kthvalue has no deterministic form on a GPU.
+        kept = prob[valid].sort().values[min_kept - 1].clamp(min=thresh)
     return valid & (prob <= kept)
 
 
