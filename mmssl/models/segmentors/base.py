@@ -105,7 +105,7 @@ class SemiBaseSegmentor(BaseSegmentor):
         super().__init__(data_preprocessor=data_preprocessor, init_cfg=init_cfg)
         if not isinstance(self.data_preprocessor, MultiBranchDataPreprocessor):
             raise ValueError(
-                'model.data_preprocessor must be a mmssl.MultiBranchDataPreprocessor, which groups the batch by branch; '
+                'model.data_preprocessor must be a mmssl.MultiBranchDataPreprocessor, which groups batches by branch; '
                 f'got {type(self.data_preprocessor).__name__}; give yours to it: '
                 "dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=...), or leave the key out to wrap "
                 "the segmentor's own"
