@@ -119,7 +119,8 @@ def main(argv: list[str] | None = None) -> int:
     name = Path(args.config).stem
     bench_results.save(
         'cps_step', seed=args.seed, threads=args.threads, details=result, out=args.out,
-        command=f'python benchmarks/cps_step.py --config {args.config} --rounds {args.rounds}',
+        command=f'python benchmarks/cps_step.py --config {args.config} --rounds {args.rounds} '
+                f'--threads {args.threads}',
         rows=[
             bench_results.row(f'training step of {name}', result['step_ms'], 'ms',
                               'its student passes', result['parts_ms']),

@@ -15,7 +15,7 @@ from typing import Any
 
 MAX_POINTS = 100
 # What a run is made of, as git's path patterns.
-CODE = ('mmssl', 'configs/*.py', 'configs/*.txt', 'tools', 'benchmarks/grids')
+CODE = ('mmssl', 'configs/*.py', 'configs/*.txt', 'tools', 'benchmarks/*.py')
 NOT_CURVES = ('iter', 'step', 'epoch', 'time', 'data_time', 'memory', 'base_lr')
 DISTRIBUTIONS = {
     'torch': ('torch', ), 'numpy': ('numpy', ), 'mmengine': ('onedl-mmengine', 'mmengine'),
