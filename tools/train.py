@@ -14,6 +14,7 @@ from mmengine.registry import RUNNERS  # noqa: E402
 from mmengine.runner import Runner  # noqa: E402
 
 from mmssl.datasets.samplers import described_elsewhere  # noqa: E402
+from mmssl.engine.hooks import IterationSeedHook  # noqa: E402
 from mmssl.utils.checks import quick_check  # noqa: E402
 from mmssl.utils.cli import (  # noqa: E402
     SetupIsOver,
@@ -94,6 +95,8 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     for source in report.sources:
         runner.logger.info(f'source {source}')
     runner.register_hook(SetupIsOver(setup_is_over))
+    if not any(isinstance(hook, IterationSeedHook) for hook in runner.hooks):
+        runner.register_hook(IterationSeedHook())  # a resumed run ends in the same weights, dropout or not
     with described_elsewhere():
         runner.train()
 

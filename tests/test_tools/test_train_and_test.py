@@ -223,6 +223,23 @@ def test_sources_and_warnings_are_said_once(project):
     assert len(warnings) == 1 and warnings[0].startswith('warning: model.semi_train_cfg.unsup_ramp: is 4'), warnings
 
 
+def test_a_resumed_run_ends_in_the_same_weights(project):
+    config = Path('config.py').read_text() + SEMI + """
+model['segmentor']['decode_head']['dropout_ratio'] = 0.5
+model['semi_train_cfg'].update(unsup_ramp=2, unsup_on='unlabeled', mix=dict(type='mmssl.CutMix'))
+"""
+    Path('config.py').write_text(config)
+    assert run('train', 'config.py', '--work-dir', 'whole').returncode == 0
+    short = ('--cfg-options', 'train_cfg.max_iters=2', 'train_cfg.val_interval=2')
+    assert run('train', 'config.py', '--work-dir', 'parts', *short).returncode == 0
+    assert run('train', 'config.py', '--work-dir', 'parts', '--resume').returncode == 0
+    whole, parts = (torch.load(f'{name}/iter_4.pth', map_location='cpu', weights_only=False)
+                    for name in ('whole', 'parts'))  # yapf: disable
+    resumed = parts['state_dict']
+    different = [name for name, value in whole['state_dict'].items() if not torch.equal(value, resumed[name])]
+    assert not different, different[:3]
+
+
 @pytest.mark.parametrize('variable', ['RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK'])
 def test_only_the_first_process_warns(monkeypatch, capsys, variable):
     from mmssl.utils.cli import warn
