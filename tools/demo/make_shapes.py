@@ -34,7 +34,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument('out', type=Path, help='folder that gets img_dir, ann_dir and splits')
     parser.add_argument('--train', type=int, default=200, help='training images (default: %(default)s)')
     parser.add_argument('--val', type=int, default=40, help='validation images (default: %(default)s)')
-    parser.add_argument('--labeled', type=int, default=10, help='training images with labels (default: %(default)s)')
+    parser.add_argument('--labeled', type=int, default=6, help='training images with labels (default: %(default)s)')
     parser.add_argument('--size', type=int, default=96, help='width and height (default: %(default)s)')
     parser.add_argument('--seed', type=int, default=0, help='default: %(default)s')
     return parser.parse_args(argv)

@@ -22,14 +22,14 @@ from proof_harness import report  # noqa: E402
 from proof_harness.execute import Executor, write_json  # noqa: E402
 from proof_harness.grid import Grid, Row  # noqa: E402
 
-SYNTHETIC = dict(train=200, val=40, labeled=10, size=96, seed=0)
+SYNTHETIC = dict(train=200, val=40, labeled=6, size=96, seed=0)
 CAMVID = 'configs/fpl/camvid'
 # Of each data set: the variable by which its configs find it, iterations (None = the configs'), and the configs.
 DATA: dict[str, dict[str, Any]] = {
     'synthetic': dict(
         env='SHAPES_ROOT',
         iters=None,
-        title='Shapes over textures, 10 of 200 training images labeled',
+        title='Shapes over textures, 6 of 200 training images labeled',
         configs=dict(
             supervised='configs/demo/supervised_shapes.py',
             cps='configs/demo/cps_shapes.py',

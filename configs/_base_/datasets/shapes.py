@@ -1,4 +1,4 @@
-# Shapes over textures, made by tools/demo/make_shapes.py: 10 labeled and 190 unlabeled images of 96 x 96 pixels.
+# Shapes over textures, made by tools/demo/make_shapes.py: 6 labeled and 194 unlabeled images of 96 x 96 pixels.
 data_root = '{{$SHAPES_ROOT:work_dirs/demo/synthetic/data}}'
 crop_size = (96, 96)
 metainfo = dict(
@@ -10,7 +10,7 @@ geometry = [
     dict(type='RandomFlip', prob=0.5, direction='vertical'),
 ]
 train_dataloader = dict(
-    batch_size=8,
+    batch_size=4,
     num_workers=1,
     persistent_workers=True,
     sampler=dict(type='InfiniteSampler', shuffle=True),

@@ -1,8 +1,8 @@
-# The same with the unlabeled images as a second source; a batch is 8 labeled and 8 unlabeled ones.
+# The same with the unlabeled images as a second source; a batch is 4 labeled and 4 unlabeled ones.
 _base_ = './shapes.py'
 branches = ['sup', 'unsup_weak']
 train_dataloader = dict(
-    batch_size=16,
+    batch_size=8,
     sampler=dict(_delete_=True, type='mmssl.MultiSourceSampler', source_ratio=[1, 1]),
     dataset=dict(
         _delete_=True,
