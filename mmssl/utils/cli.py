@@ -88,6 +88,8 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
             raise
         # A KeyError's str() is the repr of its message; a message of several lines becomes one.
         message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+        if 'Original Traceback' in message:  # of a worker of the data loader: its last line is the error
+            message = message.strip().splitlines()[-1]
         message = locate(' '.join(message.split()) or type(error).__name__, getattr(args, 'loaded_config', None))
         print(f'{Path(sys.argv[0]).name}: error: {message}  (--debug shows where)', file=sys.stderr)
         return 2
@@ -383,7 +385,7 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
         resume: ``None`` (the config decides), ``'auto'`` (the last checkpoint of the work dir) or a file.
 
     Raises:
-        FileNotFoundError: If there is nothing to resume from.
+        FileNotFoundError: If there is nothing to resume from, or ``load_from`` does not exist.
         ValueError: If the checkpoint is damaged or of another model.
         FileExistsError: If the work dir holds checkpoints and the run isn't to be resumed.
     """
@@ -395,6 +397,9 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
             raise FileExistsError(f'work_dir: {cfg.work_dir!r} holds checkpoints of an earlier run (such as '
                                   f'{used[0].name}), which this run would overwrite: continue that run with --resume, '
                                   'or name another folder with --work-dir')
+        weights = cfg.get('load_from')
+        if weights and '://' not in weights:
+            read_checkpoint(weights, 'load_from')
         return
     if resume == 'auto':
         pointer = Path(cfg.work_dir) / 'last_checkpoint'

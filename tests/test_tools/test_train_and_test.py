@@ -348,6 +348,21 @@ def test_wrong_arguments_end_in_one_line(project, capsys, arguments, expected):
     assert expected in fails(capsys, 'train', 'config.py', '--work-dir', 'new', *arguments)
 
 
+def test_weights_to_start_from_are_read_first(project, capsys):
+    start = ('train', 'config.py', '--work-dir', 'new', '--cfg-options')
+    assert "load_from: no file 'absent.pth'" in fails(capsys, *start, 'load_from=absent.pth')
+    Path('junk.pth').write_bytes(b'junk')
+    assert "load_from: 'junk.pth' is not a readable checkpoint" in fails(capsys, *start, 'load_from=junk.pth')
+    assert not Path('new').exists()
+
+
+def test_image_that_a_worker_cannot_read_is_named_in_a_short_line(project, capsys, segmentation_data):
+    for path in (segmentation_data.root / 'img_dir' / 'train').iterdir():
+        path.write_bytes(path.read_bytes()[:200])  # the header alone
+    message = fails(capsys, 'train', 'config.py', '--cfg-options', 'train_dataloader.num_workers=1')
+    assert 'Traceback' not in message and str(segmentation_data.root) in message, message
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason='is about a machine without a GPU')
 def test_amp_without_a_gpu(project, capsys):
     assert '--amp: mixed precision needs a GPU' in fails(capsys, 'train', 'config.py', '--amp')

@@ -238,6 +238,11 @@ SEMI_CASES = [
     (f'{SEMI}.unlabeled', 3, [f'{SEMI}.unlabeled', '3']),
     ('default_hooks', dict(chekpoint=dict(interval=1), checkpoint=dict(type='CheckpointHook', by_epoch=False)),
      ['default_hooks.chekpoint', 'no `type`', "'checkpoint'"]),
+    ('train_dataloader.num_workers', '2', ['train_dataloader.num_workers', 'integer >= 0', "'2'"]),
+    ('val_dataloader.batch_size', 0, ['val_dataloader.batch_size', 'integer >= 1', '0']),
+    ('train_cfg.max_iters', '4', ['train_cfg.max_iters', 'integer >= 1', "'4'"]),
+    ('randomness', dict(seed='a'), ['randomness.seed', 'integer >= 0', "'a'"]),
+    ('optim_wrapper', dict(optimizer=dict(type='SGD', lr='0.1')), ['optim_wrapper.optimizer.lr', '>= 0', "'0.1'"]),
     ('custom_hooks', [dict(interval=1)], ['custom_hooks.0', 'no `type`']),
 ]  # fmt: skip
 
@@ -357,6 +362,15 @@ def test_unsupervised_loss_must_begin_before_the_last_epoch_ends(semi: Config) -
     assert quick_check(semi, world_size=1).findings == []
     with pytest.raises(ValueError, match=r'max_epochs is 5, with 2 iterations each 10 in all'):
         quick_check(semi, world_size=2)
+
+
+def test_one_image_for_a_head_that_pools_is_warned_about(semi: Config) -> None:
+    semi.train_dataloader.batch_size = 3
+    semi.train_dataloader.sampler.source_ratio = [1, 2]
+    assert quick_check(semi).findings == []
+    semi.model.segmentor.decode_head.type = 'DepthwiseSeparableASPPHead'
+    (warning,) = quick_check(semi).warnings
+    assert "1 image per GPU to 'labeled'" in str(warning) and 'decode_head pools' in str(warning)
 
 
 def test_top_level_name_that_is_almost_a_setting_is_warned_about(semi: Config) -> None:

@@ -17,6 +17,7 @@ from .settings import (
     check_labels_loaded,
     check_loop,
     check_names,
+    check_numbers,
     check_scope,
     check_semi_options,
     check_unsup_begin,
@@ -84,6 +85,7 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
     world_size = world_size or int(os.environ.get('WORLD_SIZE', 1))
     check_scope(cfg, report)
     check_names(cfg, report)
+    check_numbers(cfg, report)
     loader = cfg.get('train_dataloader')
     if not isinstance(loader, Mapping) or not isinstance(get(loader, 'dataset'), Mapping):
         report.error('train_dataloader.dataset', 'is missing: there is nothing to train on')

@@ -1,6 +1,7 @@
 """Checks of what a config says: batch, sampler, loop, branches, class counts, ignored label, crop size, options."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,24 @@ from mmssl.utils.cli import keys_read
 from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence, type_name, walk
 from .report import Report, SourceSummary
 from .sources import Source, config_scope, find_class
+
+# Heads that hold a norm over globally pooled features.
+POOLING_HEADS = re.compile('ASPP|PSP|UPer|Enc')
+# Key, whether it must be whole, and the smallest value.
+NUMBERS = (
+    ('train_dataloader.num_workers', True, 0),
+    ('val_dataloader.num_workers', True, 0),
+    ('val_dataloader.batch_size', True, 1),
+    ('test_dataloader.num_workers', True, 0),
+    ('test_dataloader.batch_size', True, 1),
+    ('train_cfg.max_iters', True, 1),
+    ('train_cfg.max_epochs', True, 1),
+    ('train_cfg.val_interval', True, 1),
+    ('randomness.seed', True, 0),
+    ('optim_wrapper.accumulative_counts', True, 1),
+    ('optim_wrapper.optimizer.lr', False, 0),
+    ('optim_wrapper.optimizer.weight_decay', False, 0),
+)
 
 
 def check_scope(cfg: Any, report: Report) -> None:
@@ -58,6 +77,15 @@ def check_names(cfg: Any, report: Report) -> None:
         if isinstance(hook, Mapping) and 'type' not in hook:
             close = difflib.get_close_matches(key.rpartition('.')[2], [name for name, _ in named if name not in key])
             report.error(key, f'has no `type`, got {dict(hook)}' + (f'; is {close[0]!r} meant?' if close else ''))
+
+
+def check_numbers(cfg: Any, report: Report) -> None:
+    """Numbers in quotes and the like, of which mmengine and torch would not say where they are."""
+    for key, whole, smallest in NUMBERS:
+        value = get(cfg, key)
+        kind = int if whole else (int, float)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not value >= smallest):
+            report.error(key, f'must be {"an integer" if whole else "a number"} >= {smallest}, got {value!r}')
 
 
 def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | None:
@@ -116,6 +144,13 @@ def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | 
         )
         return None
     per_gpu = [batch_size // unit * r for r in ratio]
+    pooling = next((key for key, head in find_heads(cfg.get('model')) if POOLING_HEADS.search(type_name(head))), None)
+    if is_multi_source and pooling is not None and 1 in per_gpu:
+        report.warn(
+            'train_dataloader.batch_size',
+            f'gives 1 image per GPU to {names[per_gpu.index(1)]!r}; {pooling} pools an image to one pixel, of which '
+            'BatchNorm cannot train on a single one: take 2 at least, or another norm',
+        )
     unlabeled = sum(n for n, s in zip(per_gpu, sources, strict=False) if not s.is_labeled) if is_multi_source else 0
     if is_multi_source and get(cfg, 'model.semi_train_cfg.mix') is not None and unlabeled % 2:
         report.error(
@@ -136,7 +171,8 @@ def loop_of(cfg: Any) -> tuple[str | None, int | None]:
         kind = {'EpochBasedTrainLoop': 'epoch', 'IterBasedTrainLoop': 'iter'}.get(name)
     else:
         kind = 'epoch' if train_cfg.get('by_epoch', True) else 'iter'
-    return kind, train_cfg.get({'epoch': 'max_epochs', 'iter': 'max_iters'}.get(kind or '', ''))
+    length = train_cfg.get({'epoch': 'max_epochs', 'iter': 'max_iters'}.get(kind or '', ''))
+    return kind, length if isinstance(length, int) else None
 
 
 def check_loop(cfg: Any, report: Report) -> None:
