@@ -20,6 +20,8 @@ PYTHON_BELOW := 3.12
 else
 $(error STACK is '$(STACK)'; allowed are onedl and openmmlab)
 endif
+# The pin as setup.py has it.
+ONEDL_MMCV = $(shell sed -n "s/.*'\(onedl-mmcv==[^']*\)'.*/\1/p" setup.py)
 PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11 python3.10; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < tuple(map(int, "$(PYTHON_BELOW)".split("."))))' \
 	2>/dev/null && { echo $$p; break; }; done)
@@ -62,8 +64,11 @@ ifeq ($(STACK),openmmlab)
 	@$(PY) -m pip install $(PIP_ARGS) 'setuptools<81' 'numpy<2' wheel
 	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation 'numpy<2' 'opencv-python<4.11' $(if $(MMCV_WHEEL),'$(MMCV_WHEEL)',mmcv==2.1.0)
 else
-	@echo '[3/4] the build tools'
+	@echo '[3/4] the build tools and $(ONEDL_MMCV)'
 	@$(PY) -m pip install $(PIP_ARGS) --upgrade 'setuptools>=64' wheel
+# Isolated, so that its build finds no torch and leaves the compiled ops out: nothing here needs them, and they take a
+# compiler and an hour.
+	@$(PY) -m pip install $(PIP_ARGS) '$(ONEDL_MMCV)'
 endif
 	@echo '[4/4] mmssl with the extras $(STACK) and test'
 	@$(PY) -m pip install $(PIP_ARGS) --no-build-isolation -e '.[$(STACK),test]'

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -94,13 +95,16 @@ def test_an_editable_install_has_configs_and_mim_too(source, tmp_path):
     run(sys.executable, '-c', build, cwd=source)
     target = tmp_path / 'target'
     run(sys.executable, '-m', 'pip', 'install', *BUILD, '--target', target, next(tmp_path.glob('*.whl')), cwd=tmp_path)
-    code = (f'import site; site.addsitedir({str(target)!r})\n'
+    # `-S` and this order of the path leave out what the environment of the tests may have installed: mmssl itself,
+    # editable, as `make install` does it.
+    site_packages = sysconfig.get_path('purelib')
+    code = (f'import site, sys; site.addsitedir({str(target)!r}); sys.path.append({site_packages!r})\n'
             'import mmssl, pathlib; package = pathlib.Path(mmssl.__file__).parent; print(package)\n'
             'assert (package / ".mim" / "tools" / "train.py").is_file()\n'
             'assert (package / ".mim" / "model-index.yml").is_file()\n'
             'assert list((package / ".mim" / "configs").rglob("*.py"))\n'
             'assert list((package / "configs" / "_base_").rglob("*.py"))')
-    assert Path(run(sys.executable, '-c', code, cwd=tmp_path).split()[-1]) == source / 'mmssl'
+    assert Path(run(sys.executable, '-S', '-c', code, cwd=tmp_path).split()[-1]) == source / 'mmssl'
 
 
 def leaf_and_experiment(root) -> tuple[str, str]:
