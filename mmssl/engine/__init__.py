@@ -1,3 +1,3 @@
-"""Hooks (and later optimizer wrappers) of mmssl."""
+"""Hooks, loops (and later optimizer wrappers) of mmssl."""
 
-from . import hooks  # noqa: F401
+from . import hooks, loops  # noqa: F401

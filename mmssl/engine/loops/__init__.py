@@ -1,0 +1,3 @@
+"""Loops of training and validation."""
+
+__all__: list[str] = []
