@@ -15,35 +15,95 @@ from mmengine.config import Config
 from mmengine.registry import MODELS
 
 REPO = Path(__file__).resolve().parents[2]
-spec = importlib.util.spec_from_file_location('export_student', REPO / 'tools/export_student.py')
-export_student = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(export_student)
 
-# Runs where importing mmssl is impossible, as for a user who never installed it.
-STOCK_USER = """
+
+def load(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+export_student = load('export_student', REPO / 'tools/export_student.py')
+write_segmentation_data = load('shared_fixtures', REPO / 'tests/conftest.py').write_segmentation_data
+
+# What both sides do with their model, so that every number can be compared.
+PREDICT = """
 import json, sys
-class NoMmssl:
-    def find_spec(self, name, path=None, target=None):
-        if name.split('.')[0] == 'mmssl':
-            raise ModuleNotFoundError(f'{name} is blocked')
-sys.meta_path.insert(0, NoMmssl())
 import torch
 from mmengine.config import Config
 from mmengine.runner import Runner
-config, weights, inputs, out, work_dir = sys.argv[1:]
-cfg = Config.fromfile(config)
-cfg.work_dir = work_dir
-checkpoint = torch.load(weights, weights_only=True)
+
+def evaluate(runner, folder, name):
+    metrics = {key: float(value) for key, value in runner.test().items()}
+    runner.model.eval()
+    with torch.no_grad():
+        samples = runner.model.predict(torch.load(f'{folder}/inputs.pth'))
+    torch.save([sample.seg_logits.data for sample in samples], f'{folder}/{name}_logits.pth')
+    return metrics
+
+def with_tta(cfg, weights, work_dir):  # as mmseg's tools/test.py does it
+    cfg.test_dataloader.dataset.pipeline = cfg.tta_pipeline
+    cfg.tta_model.module = cfg.model
+    cfg.model = cfg.tta_model
+    cfg.load_from, cfg.work_dir = weights, work_dir
+    return {key: float(value) for key, value in Runner.from_cfg(cfg).test().items()}
+"""
+# The semi-supervised side: a model with weights of its own, its checkpoint and its evaluation.
+OURS = PREDICT + """
+from mmengine.dataset import Compose, pseudo_collate
+folder = sys.argv[1]
+cfg = Config.fromfile(f'{folder}/config.py')
+cfg.work_dir, cfg.randomness = f'{folder}/ours', dict(seed=1)
 runner = Runner.from_cfg(cfg)
-runner.model.load_state_dict(checkpoint['state_dict'], strict=True)
-runner.model.eval()
+for key, value in runner.model.state_dict().items():
+    if value.is_floating_point():
+        noise = torch.randn_like(value) * 0.1
+        value += noise.abs() if 'running_var' in key else noise
+torch.save(dict(meta=dict(cfg=cfg.pretty_text), state_dict=runner.model.state_dict()), f'{folder}/semi.pth')
+torch.save(torch.randn(2, 3, 40, 48), f'{folder}/inputs.pth')
+result = dict(metrics=evaluate(runner, folder, 'ours'))
+if cfg.get('tta_pipeline'):
+    result['tta'] = with_tta(Config.fromfile(f'{folder}/config.py'), f'{folder}/semi.pth', f'{folder}/ours_tta')
+pipeline = [step for step in cfg.test_dataloader.dataset.pipeline if 'LoadAnnotations' not in step['type']]
 with torch.no_grad():
-    samples = runner.model.predict(torch.load(inputs, weights_only=True))
-torch.save([sample.seg_logits.data for sample in samples], out)
-metrics = runner.test() if cfg.get('test_dataloader') else {}
-print('RESULT', json.dumps({key: float(value) for key, value in metrics.items()}))
+    (sample,) = runner.model.test_step(pseudo_collate([Compose(pipeline)(dict(img_path=sys.argv[2]))]))
+result['image'] = sample.pred_sem_seg.data.tolist()
+json.dump(result, open(f'{folder}/ours.json', 'w'))
+"""
+# The stock side runs where importing mmssl is impossible, as for a user who never installed it.
+STOCK = PREDICT + """
+import mmseg.apis
+folder, name, image = sys.argv[1:]
+config, weights = f'{folder}/out/{name}.py', f'{folder}/out/{name}.pth'
+cfg = Config.fromfile(config)
+cfg.work_dir, cfg.load_from = f'{folder}/stock', weights
+runner = Runner.from_cfg(cfg)
+runner.model.load_state_dict(torch.load(weights, weights_only=True)['state_dict'], strict=True)
+for value in runner.model.parameters():
+    value.data.fill_(float('nan'))  # the test has to load them by itself
+result = dict(metrics=evaluate(runner, folder, 'stock'))
+if cfg.get('tta_pipeline'):
+    result['tta'] = with_tta(Config.fromfile(config), weights, f'{folder}/stock_tta')
+model = mmseg.apis.init_model(config, weights, device='cpu')
+result['image'] = mmseg.apis.inference_model(model, image).pred_sem_seg.data.tolist()
+result['dataset_meta'] = {key: model.dataset_meta[key] for key in ('classes', 'palette')}
+json.dump(result, open(f'{folder}/stock.json', 'w'))
 assert not [name for name in sys.modules if name.split('.')[0] == 'mmssl']
 """
+
+
+def forked(folder: Path, **plan: Any) -> dict[str, dict[str, Any]]:
+    """Run jobs with ``run_forked.py``; all have to succeed."""
+    (folder / 'jobs.json').write_text(json.dumps(plan))
+    environment = {**os.environ, 'PYTHONPATH': str(REPO), 'CUDA_VISIBLE_DEVICES': ''}
+    process = subprocess.run([sys.executable, '-W', 'ignore', str(REPO / 'tests/run_forked.py'), 'jobs.json'],
+                             cwd=folder, env=environment, capture_output=True, text=True, timeout=500)  # yapf: disable
+    assert process.returncode == 0, process.stderr
+    results = json.loads(process.stdout.splitlines()[-1])
+    for name, result in results.items():
+        assert result['rc'] == 0, f'{name}: {result["output"][-3000:]}'
+    return results
 
 
 def segmentor(num_classes: int = 4, **head: Any) -> dict[str, Any]:
@@ -96,7 +156,7 @@ def save(folder: Path, cfg: Config, names: tuple[str, ...] = ('student1', 'stude
             student.state_dict()[key].copy_(value + abs(noise) if 'running_var' in key else value + noise)
         state.update({f'{name}.{key}': value for key, value in student.state_dict().items()})
     meta = dict(dataset_meta=dict(classes=('a', 'b'), palette=[[0, 0, 0]], odd=object()), iter=7, cfg=cfg.pretty_text)
-    torch.save(dict(state_dict=state, meta=meta, optimizer=dict(x=1)), folder / 'semi.pth')
+    torch.save(dict(state_dict=state, meta=meta, optimizer=dict(x=torch.zeros(10**6))), folder / 'semi.pth')
     cfg.dump(folder / 'config.py')
     return {name: student.eval() for name, student in students.items()}
 
@@ -106,52 +166,104 @@ def run(folder: Path, *extra: str) -> None:
         [str(folder / 'semi.pth'), '--config', str(folder / 'config.py'), '--out', str(folder / 'out'), *extra]))
 
 
-@pytest.mark.parametrize('student', ['student1', 'student2'])
-def test_a_stock_user_gets_the_same_predictions(student: str, tmp_path: Path,
-                                                segmentation_data: SimpleNamespace) -> None:
-    cfg = config(segmentation_data)
-    students = save(tmp_path, cfg)
-    run(tmp_path, '--student', student)
-    images = torch.randn(2, 3, 40, 48)
-    torch.save(images, tmp_path / 'inputs.pth')
-    names = (f'out/{student}.py', f'out/{student}.pth', 'inputs.pth', 'logits.pth', 'work')
-    env = {key: value for key, value in os.environ.items() if key != 'PYTHONPATH'}
-    command = [sys.executable, '-c', STOCK_USER, *(str(tmp_path / name) for name in names)]
-    process = subprocess.run(command, cwd=tmp_path, env=env,
-                             capture_output=True, text=True)  # yapf: disable
-    assert process.returncode == 0, process.stderr[-2000:]
-    with torch.no_grad():
-        expected = students[student].predict(images)
-    for ours, theirs in zip(expected, torch.load(tmp_path / 'logits.pth', weights_only=True), strict=True):
-        assert torch.equal(ours.seg_logits.data, theirs)
-    metrics = json.loads(process.stdout.split('RESULT ')[1].splitlines()[0])
-    assert 0 <= metrics['mIoU'] <= 100
+def slide(cfg: Config) -> None:
+    cfg.model.segmentor.test_cfg = dict(mode='slide', crop_size=(24, 24), stride=(16, 16))
 
 
-def test_evaluation_of_the_semi_model_equals_that_of_its_student(tmp_path: Path,
-                                                                 segmentation_data: SimpleNamespace) -> None:
-    from mmengine.runner import Runner
-    cfg = config(segmentation_data)
+def cascade(cfg: Config) -> None:
+    head = cfg.model.segmentor.decode_head
+    cfg.model.segmentor.update(
+        type='CascadeEncoderDecoder', num_stages=2,
+        decode_head=[head, dict(type='OCRHead', in_channels=64, in_index=3, channels=8, ocr_channels=8, num_classes=4)],
+        auxiliary_head=[dict(head, in_channels=32, in_index=2), dict(head, in_channels=16, in_index=1)])
+
+
+def sync_bn(cfg: Config) -> None:
+    norm = dict(type='SyncBN', requires_grad=True)
+    for part in ('backbone', 'decode_head'):
+        cfg.model.segmentor[part].norm_cfg = norm
+
+
+def our_loss(cfg: Config) -> None:
+    cfg.model.segmentor.decode_head.loss_decode = [
+        dict(type='CrossEntropyLoss'), dict(type='mmssl.OHEMCrossEntropyLoss', loss_name='loss_ohem')]
+
+
+def no_default_scope(cfg: Config) -> None:
+    """As in a project whose scope is its own: every stock type with its prefix or inside a ``_scope_``."""
+    cfg.pop('default_scope')
+    cfg.model._scope_ = 'mmseg'
+    for phase in ('val', 'test'):
+        dataset = cfg[f'{phase}_dataloader'].dataset
+        dataset.type = 'mmssl.SplitSegDataset'
+        dataset.pipeline = [dict(step, type=f'mmseg.{step["type"]}') for step in dataset.pipeline]
+    cfg.val_evaluator.type = 'mmseg.IoUMetric'
     cfg.test_evaluator = cfg.val_evaluator
-    save(tmp_path, cfg)
-    cfg.load_from, cfg.work_dir = str(tmp_path / 'semi.pth'), str(tmp_path / 'semi_work')
-    runner = Runner.from_cfg(cfg)
-    metrics = runner.test()
-    images = torch.randn(2, 3, 40, 48)
-    torch.save(images, tmp_path / 'inputs.pth')
-    with torch.no_grad():
-        expected = runner.model.eval().predict(images)
-    run(tmp_path)
-    names = ('out/student2.py', 'out/student2.pth', 'inputs.pth', 'logits.pth', 'work')
-    command = [sys.executable, '-c', STOCK_USER, *(str(tmp_path / name) for name in names)]
-    env = {key: value for key, value in os.environ.items() if key != 'PYTHONPATH'}
-    process = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr[-2000:]
-    assert json.loads(process.stdout.split('RESULT ')[1].splitlines()[0]) == {
-        key: pytest.approx(float(value), abs=0) for key, value in metrics.items()
-    }
-    for ours, theirs in zip(expected, torch.load(tmp_path / 'logits.pth', weights_only=True), strict=True):
-        assert torch.equal(ours.seg_logits.data, theirs)
+    cfg.default_hooks = dict(visualization=dict(type='mmseg.SegVisualizationHook'))
+    cfg.visualizer = dict(type='mmseg.SegLocalVisualizer', name='own')
+
+
+def test_time_augmentation(cfg: Config) -> None:
+    flips = [dict(type='RandomFlip', prob=float(prob), direction='horizontal') for prob in (0, 1)]
+    cfg.tta_model = dict(type='SegTTAModel')
+    cfg.tta_pipeline = [dict(type='LoadImageFromFile'), dict(type='TestTimeAug', transforms=[
+        [dict(type='Resize', scale_factor=factor, keep_ratio=True) for factor in (0.75, 1.25)], flips,
+        [dict(type='LoadAnnotations')], [dict(type='PackSegInputs')]])]  # yapf: disable
+
+
+test_time_augmentation.__test__ = False
+# Several changes in one case, since each case trains nothing but costs seconds.
+CASES = {'student1': ([], 'student1'), 'slide': ([slide], 'student1'),
+         'cascade, SyncBN, TTA': ([sync_bn, cascade, test_time_augmentation], 'student2'),
+         'our loss, no default scope': ([our_loss, no_default_scope], 'student2')}  # yapf: disable
+
+
+@pytest.fixture(scope='module')
+def sides(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SimpleNamespace]:
+    """For every case, the files of the semi-supervised side and of the stock side, which had no mmssl."""
+    root = tmp_path_factory.mktemp('sides')
+    data = write_segmentation_data(root / 'data')
+    image = str(data.root / 'img_dir' / 'val' / f'val_000{data.img_suffix}')
+    folders = {name: root / name for name in CASES}
+    for name, (changes, student) in CASES.items():
+        folders[name].mkdir()
+        cfg = config(data, semi_test_cfg=dict(predict_on=student))
+        cfg.test_evaluator = cfg.val_evaluator
+        for change in changes:
+            change(cfg)
+        cfg.dump(folders[name] / 'config.py')
+    preload = ['mmseg.apis', 'mmseg.models', 'mmseg.datasets', 'mmseg.engine', 'mmseg.evaluation', 'mmengine.runner']
+    forked(root, preload=preload, jobs=[
+        dict(name=name, code=OURS, argv=[str(folder), image]) for name, folder in folders.items()])
+    for folder in folders.values():
+        export_student.export(export_student.parse_args([str(folder / 'semi.pth'), '--out', str(folder / 'out')]))
+    forked(root, preload=preload, blocked=['mmssl'], jobs=[
+        dict(name=name, code=STOCK, argv=[str(folder), CASES[name][1], image]) for name, folder in folders.items()])
+    return {name: SimpleNamespace(
+        folder=folder, data=data, student=CASES[name][1],
+        ours=json.loads((folder / 'ours.json').read_text()), stock=json.loads((folder / 'stock.json').read_text()))
+            for name, folder in folders.items()}  # yapf: disable
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_a_stock_user_gets_the_same_predictions(case: str, sides: dict[str, SimpleNamespace]) -> None:
+    side = sides[case]
+    assert side.stock['metrics'] == side.ours['metrics'] and side.ours['metrics']['mIoU'] > 0
+    ours, theirs = (torch.load(side.folder / f'{who}_logits.pth') for who in ('ours', 'stock'))
+    assert all(torch.equal(*pair) for pair in zip(ours, theirs, strict=True)) and ours[0].std() > 0
+    # mmseg's inference API knows classes and palette, though the checkpoint was written before any training
+    assert side.stock['image'] == side.ours['image']
+    assert side.stock['dataset_meta'] == dict(classes=side.data.classes, palette=side.data.palette)
+    assert ('tta' in side.stock) == ('TTA' in case) and side.stock.get('tta') == side.ours.get('tta')
+    text = (side.folder / 'out' / f'{side.student}.py').read_text()
+    assert 'mmssl' not in text
+
+
+def test_the_sides_differ_where_they_should(sides: dict[str, SimpleNamespace]) -> None:
+    logits = {name: torch.load(side.folder / 'stock_logits.pth')[0] for name, side in sides.items()}
+    assert not torch.equal(logits['student1'], logits['slide'])
+    with_tta = sides['cascade, SyncBN, TTA'].stock
+    assert with_tta['tta'] != with_tta['metrics']
 
 
 def test_checkpoint_and_config_hold_nothing_of_ours(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
@@ -163,6 +275,9 @@ def test_checkpoint_and_config_hold_nothing_of_ours(tmp_path: Path, segmentation
     assert all(torch.equal(checkpoint['state_dict'][key], expected[key]) for key in expected)
     assert checkpoint['meta']['dataset_meta'] == dict(classes=['a', 'b'], palette=[[0, 0, 0]], odd=None)
     assert set(checkpoint) == {'meta', 'state_dict'} and checkpoint['meta']['iter'] == 7
+    assert checkpoint['state_dict']._metadata == expected._metadata
+    torch.save(expected, tmp_path / 'weights.pth')  # nothing else is in the file: no optimizer, no other student
+    assert (tmp_path / 'out/student2.pth').stat().st_size < 1.1 * (tmp_path / 'weights.pth').stat().st_size
     text = (tmp_path / 'out/student2.py').read_text()
     assert 'mmssl' not in text and '/no/such/file' not in text
     cfg = Config.fromfile(tmp_path / 'out/student2.py')
@@ -170,7 +285,8 @@ def test_checkpoint_and_config_hold_nothing_of_ours(tmp_path: Path, segmentation
     # the numbers that evaluation used: those of the wrapper, not those of the segmentor inside
     assert cfg.model.data_preprocessor.mean == [120.] * 3
     assert cfg.test_evaluator == [dict(type='IoUMetric', iou_metrics=['mIoU'])]
-    assert cfg.test_pipeline == cfg.test_dataloader.dataset.pipeline
+    evaluated = cfg.test_dataloader.dataset.pipeline
+    assert cfg.test_pipeline == [step for step in evaluated if step.type != 'LoadAnnotations']
     assert not [path.name for path in (tmp_path / 'out').iterdir() if path.name.startswith('.')]
 
 
@@ -196,6 +312,84 @@ def test_losses_of_ours_are_taken_out(tmp_path: Path, segmentation_data: SimpleN
     run(tmp_path, '--force')
     loss = Config.fromfile(tmp_path / 'out/student2.py').model.decode_head.loss_decode
     assert loss == dict(type='CrossEntropyLoss')
+
+
+def test_the_inference_pipeline_is_the_evaluated_one(segmentation_data: SimpleNamespace) -> None:
+    cfg = config(segmentation_data)
+    cfg.test_pipeline = cfg.test_dataloader.dataset.pipeline
+    cfg.merge_from_dict({'test_dataloader.dataset.pipeline.1.scale': (24, 20)})  # as --cfg-options do
+    cfg.test_dataloader.dataset = dict(type='ConcatDataset', datasets=[cfg.test_dataloader.dataset])
+    pipeline = export_student.plain_config(cfg)[0].test_pipeline
+    assert [step.type for step in pipeline] == ['LoadImageFromFile', 'Resize', 'PackSegInputs']
+    assert tuple(pipeline[1].scale) == (24, 20)
+    cfg.pop('test_dataloader')
+    assert tuple(export_student.plain_config(cfg)[0].test_pipeline[1].scale) == (48, 40)  # of the validation
+
+
+def test_types_may_be_classes_and_scopes_may_be_ours(segmentation_data: SimpleNamespace) -> None:
+    from mmssl.datasets import CamVidDataset
+    from mmssl.models.segmentors import CrossPseudoSupervision
+    cfg = config(segmentation_data, segmentor=dict(segmentor(), _scope_='mmssl'))
+    cfg.model.type, cfg.test_dataloader.dataset.type = CrossPseudoSupervision, CamVidDataset
+    cfg.custom_imports = dict(imports='mmssl')
+    for as_text in (False, True):
+        if as_text:  # what a dumped config holds instead of the classes
+            cfg.model.type = 'mmssl.models.segmentors.cps.CrossPseudoSupervision'
+            cfg.test_dataloader.dataset.type = 'mmssl.datasets.camvid_dataset.CamVidDataset'
+        plain, left_out = export_student.plain_config(cfg)
+        assert left_out == ['test_evaluator: metrics of mmssl'] and 'mmssl' not in plain.pretty_text
+        assert plain.model.type == 'EncoderDecoder' and plain.test_dataloader.dataset.type == 'BaseSegDataset'
+    cfg.model.segmentor = dict(_scope_='mmssl', type='CrossPseudoSupervision')
+    with pytest.raises(ValueError, match=r'model\.segmentor \(CrossPseudoSupervision\)'):
+        export_student.plain_config(cfg)
+
+
+def test_loops_and_hooks_of_ours_are_replaced(segmentation_data: SimpleNamespace) -> None:
+    cfg = config(segmentation_data)
+    cfg.val_cfg = dict(type='mmssl.SubModelValLoop')
+    cfg.default_hooks = dict(checkpoint=dict(type='mmssl.AtomicCheckpointHook'), timer=dict(type='IterTimerHook'))
+    plain, left_out = export_student.plain_config(cfg)
+    assert plain.val_cfg == dict(type='ValLoop', fp16=False) and plain.val_dataloader
+    assert plain.default_hooks == dict(timer=dict(type='IterTimerHook'))
+    assert left_out == ['test_evaluator: metrics of mmssl']
+
+
+def test_another_config_than_the_trained_one_is_said(tmp_path: Path, segmentation_data: SimpleNamespace,
+                                                     capsys: pytest.CaptureFixture) -> None:
+    cfg = config(segmentation_data)
+    cfg.model.segmentor.test_cfg = dict(mode='slide', crop_size=(24, 24), stride=(16, 16))  # as --cfg-options do
+    save(tmp_path, cfg)
+    config(segmentation_data).dump(tmp_path / 'config.py')  # the file, without them
+    run(tmp_path)
+    assert 'warning: --config: model.test_cfg.crop_size, model.test_cfg.mode' in capsys.readouterr().err
+    assert Config.fromfile(tmp_path / 'out/student2.py').model.test_cfg.mode == 'whole'
+    export_student.export(export_student.parse_args([str(tmp_path / 'semi.pth'), '--out', str(tmp_path / 'own')]))
+    assert 'warning' not in capsys.readouterr().err
+    assert Config.fromfile(tmp_path / 'own/student2.py').model.test_cfg.mode == 'slide'
+
+
+def test_names_with_the_prefix_of_a_wrapper(tmp_path: Path, segmentation_data: SimpleNamespace,
+                                            capsys: pytest.CaptureFixture) -> None:
+    student = save(tmp_path, config(segmentation_data))['student2']
+    content = torch.load(tmp_path / 'semi.pth', weights_only=False)
+    content['state_dict'] = {f'module.{key}': value for key, value in content['state_dict'].items()}
+    torch.save(dict(content, ema_state_dict={}), tmp_path / 'semi.pth')
+    run(tmp_path)
+    assert 'averages of EMAHook' in capsys.readouterr().err
+    state = torch.load(tmp_path / 'out/student2.pth', weights_only=True)['state_dict']
+    assert torch.equal(state['decode_head.conv_seg.weight'], student.decode_head.conv_seg.weight)
+
+
+def test_what_is_exported_is_not_overwritten(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
+    save(tmp_path, config(segmentation_data))
+    before = (tmp_path / 'semi.pth').read_bytes()
+    with pytest.raises(FileExistsError, match=r'--out: would overwrite .*semi\.pth'):
+        run(tmp_path, '--out', str(tmp_path / 'semi.pth'), '--force')
+    with pytest.raises(FileExistsError, match=r'--out: would overwrite .*config\.py'):
+        run(tmp_path, '--out', str(tmp_path / 'config.pth'), '--force')
+    with pytest.raises(NotADirectoryError, match=r"--out: .*semi\.pth' is a file"):
+        run(tmp_path, '--out', str(tmp_path / 'semi.pth' / 'folder.pth'))
+    assert (tmp_path / 'semi.pth').read_bytes() == before
 
 
 def test_existing_files_are_kept(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
