@@ -91,6 +91,27 @@ class MultiBranchDataPreprocessor(BaseDataPreprocessor):
             'data_samples': {branch: batch.get('data_samples') for branch, batch in batches.items()},
         }
 
+    def extra(self, data: dict, size: tuple[int, int]) -> dict:
+        """Prepare training images that come on top of a batch, at its size.
+
+        Args:
+            data: As in :meth:`forward`; branches without an image are left out.
+            size: Height and width of the batch; smaller images are padded, right and bottom, larger ones are cut there.
+
+        Returns:
+            ``inputs`` and ``data_samples`` by branch, as :meth:`forward`.
+        """
+        grouped = {branch: _present(branch, items, data['data_samples']) for branch, items in data['inputs'].items()}
+        batches = {
+            branch: dict(self.data_preprocessor(group, True)) for branch, group in grouped.items() if group['inputs']
+        }
+        for batch in batches.values():
+            self._pad(batch, *size)
+        return {
+            'inputs': {branch: batch['inputs'] for branch, batch in batches.items()},
+            'data_samples': {branch: batch.get('data_samples') for branch, batch in batches.items()},
+        }
+
     def _check_composition(self, counts: dict[str, int]) -> None:
         """Refuse a batch without a branch, and a mixture that changes from batch to batch."""
         hint = ('train_dataloader.batch_size must be a multiple of sum(train_dataloader.sampler.source_ratio), with '
