@@ -6,7 +6,7 @@ from typing import Any
 
 from mmengine.dataset import Compose
 
-from .samplers import source_names
+from .samplers.multi_source_sampler import source_names
 from .seeding import stateless_randomness
 from .transforms.multi_branch import MultiBranch
 
