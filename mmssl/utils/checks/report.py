@@ -1,5 +1,6 @@
 """What the checks found: errors and warnings that name the config key, and figures about data, batch and memory."""
 
+import statistics
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -97,7 +98,17 @@ class LabelHistogram:
         lines.append(f'  {"":>3} {"ignored":<{width}} {self.ignored:>13} {self.ignored / every:>8.3%} of all')
         if self.invalid:
             lines.append(f'  {"":>3} {"INVALID":<{width}} {self.invalid:>13} {self.invalid / every:>8.3%} of all')
+        if self.pixels and min(self.pixels) > 0:
+            lines.append(f'  balancing class_weight of CrossEntropyLoss: {self.class_weight()}')
         return lines
+
+    def class_weight(self) -> list[float]:
+        """Square root of the median frequency over each class's frequency, to two digits, for imbalanced classes.
+
+        The root is a compromise: weights of the full ratio make rare classes spill over their neighbours.
+        """
+        middle = statistics.median(self.pixels)
+        return [round((middle / count) ** 0.5, 2) for count in self.pixels]
 
 
 @dataclass
