@@ -1,0 +1,227 @@
+"""Whole training runs through ``tools/train.py``, each in a process of its own that can be killed."""
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip('mmseg')
+
+from mmengine.runner import IterBasedTrainLoop
+
+REPO_ROOT = Path(__file__).resolve().parents[2]
+# What differs between two runs of the same numbers.
+TIMES = ('time', 'data_time', 'eta')
+
+SHARED = """
+default_scope = 'mmseg'
+custom_imports = dict(imports=['mmssl'], allow_failed_imports=False)
+root, classes, palette = {root!r}, {classes!r}, {palette!r}
+metainfo = dict(classes=classes, palette=palette)
+segmentor = dict(
+    type='EncoderDecoder',
+    data_preprocessor=dict(type='SegDataPreProcessor', mean=[127.] * 3, std=[60.] * 3, bgr_to_rgb=True, size=(32, 32),
+                           pad_val=0, seg_pad_val=255),
+    backbone=dict(type='ResNetV1c', depth=18, stem_channels=8, base_channels=4, num_stages=4, out_indices=(0, 1, 2, 3),
+                  strides=(1, 2, 1, 1), norm_eval=False, style='pytorch', norm_cfg=dict(type='BN')),
+    decode_head=dict(type='FCNHead', in_channels=32, in_index=3, channels=8, num_convs=1, num_classes=len(classes),
+                     concat_input=False, dropout_ratio=0.5, norm_cfg=dict(type='BN')),
+    train_cfg=dict(), test_cfg=dict(mode='whole'))
+load = dict(type='LoadImageFromFile')
+geometry = [dict(type='RandomResize', scale=(48, 40), ratio_range=(0.8, 1.5), keep_ratio=True),
+            dict(type='RandomCrop', crop_size=(32, 32)), dict(type='RandomFlip', prob=0.5)]
+photometric = dict(type='PhotoMetricDistortion')
+labeled = dict(type='mmssl.SplitSegDataset', data_root=root, ann_file='splits/labeled.txt', metainfo=metainfo,
+               data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'))
+val_dataloader = dict(
+    batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(type='mmssl.SplitSegDataset', data_root=root, ann_file='splits/val.txt', metainfo=metainfo,
+                 data_prefix=dict(img_path='img_dir/val', seg_map_path='ann_dir/val'),
+                 pipeline=[load, dict(type='LoadAnnotations'), dict(type='PackSegInputs')]))
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+val_cfg = dict(type='ValLoop')
+optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9))
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=12, by_epoch=False)]
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=12, val_interval=4)
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+    checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3, max_keep_ckpts=1, save_best='mIoU'))
+visualizer = dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')], name='visualizer')
+log_processor = dict(by_epoch=False)
+randomness = dict(seed=3)
+"""
+
+# A stock model on labeled images: one source, so that augmentation is a function of the draw.
+SUPERVISED = """
+model = segmentor
+train_dataloader = dict(
+    batch_size=2, num_workers={workers}, persistent_workers={workers} > 0,
+    sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1]),
+    dataset=dict(type='mmssl.MultiSourceDataset', sources=dict(labeled=dict(
+        **labeled, pipeline=[load, dict(type='LoadAnnotations'), *geometry, photometric,
+                             dict(type='PackSegInputs')]))))
+"""
+
+
+def load_tool() -> Any:
+    """``tools/train.py`` as a module."""
+    spec = importlib.util.spec_from_file_location('train_tool', REPO_ROOT / 'tools' / 'train.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Process:
+    """``tools/train.py`` in a forked process: as a command line, without the seconds of its imports."""
+
+    def __init__(self, arguments: list[str], log: Path, before: Callable[[], None] | None = None,
+                 env: dict[str, str] | None = None) -> None:
+        self.log = log
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code = 1
+        try:  # never let the child return into pytest
+            os.setsid()
+            out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            sys.stdout = os.fdopen(1, 'w', buffering=1, closefd=False)
+            sys.stderr = os.fdopen(2, 'w', buffering=1, closefd=False)
+            os.environ.update(env or {})
+            tool = load_tool()
+            if before is not None:
+                before()
+            code = tool.run_tool(tool.train, tool.parse_args(arguments))
+        except SystemExit as error:
+            code = error.code
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def wait(self) -> int:
+        """Exit code; minus the signal if one ended it."""
+        status = os.waitpid(self.pid, 0)[1]
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # the workers of a killed process
+        return os.waitstatus_to_exitcode(status)
+
+    def kill(self) -> int:
+        """SIGKILL from outside."""
+        os.kill(self.pid, signal.SIGKILL)
+        return self.wait()
+
+    def text(self) -> str:
+        """What it printed."""
+        return self.log.read_text()
+
+
+class Lab:
+    """Writes configs and runs them."""
+
+    def __init__(self, folder: Path, data: SimpleNamespace) -> None:
+        self.folder, self.data, self.runs = folder, data, 0
+
+    def write(self, body: str, name: str = 'config.py', **values: Any) -> Path:
+        """A config: the shared part, and ``body`` with ``values`` filled in."""
+        data = self.data
+        shared = SHARED.format(root=str(data.root), classes=data.classes, palette=data.palette)
+        for key, value in {'workers': 0, **values}.items():
+            body = body.replace(f'{{{key}}}', str(value))
+        path = self.folder / name
+        path.write_text(shared + body)
+        return path
+
+    def start(self, config: Path, work_dir: str, *arguments: str, before: Callable[[], None] | None = None,
+              env: dict[str, str] | None = None) -> Process:
+        """Start a run."""
+        self.runs += 1
+        command = [str(config), '--work-dir', str(self.folder / work_dir), *arguments]
+        return Process(command, self.folder / f'run{self.runs}.log', before, env)
+
+    def run(self, *args: Any, **kwargs: Any) -> str:
+        """Run to the end, successfully; returns what was printed."""
+        process = self.start(*args, **kwargs)
+        assert process.wait() == 0, process.text()
+        return process.text()
+
+    def killed(self, config: Path, work_dir: str, *arguments: str, at: int, **kwargs: Any) -> None:
+        """Run until the process kills itself, when it is about to begin iteration ``at``, counted from 0."""
+
+        def arm() -> None:
+            run_iter = IterBasedTrainLoop.run_iter
+
+            def dying(loop: IterBasedTrainLoop, data_batch: Any) -> None:
+                if loop.iter == at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                run_iter(loop, data_batch)
+
+            IterBasedTrainLoop.run_iter = dying
+
+        process = self.start(config, work_dir, *arguments, before=arm, **kwargs)
+        assert process.wait() == -signal.SIGKILL, process.text()
+
+    def checkpoint(self, work_dir: str, name: str) -> dict[str, Any]:
+        """A checkpoint of a run."""
+        return torch.load(self.folder / work_dir / name, map_location='cpu', weights_only=False)
+
+    def assert_same(self, work_dir: str, other: str, name: str = 'iter_12.pth') -> None:
+        """Two runs end in the same weights, optimizer, schedule and logged values, to the last bit."""
+        first, second = self.checkpoint(work_dir, name), self.checkpoint(other, name)
+        for part in ('state_dict', 'optimizer', 'param_schedulers'):
+            assert differences(first[part], second[part], part) == []
+        assert self.logged(work_dir) == self.logged(other)
+
+    def logged(self, work_dir: str) -> list[dict[str, Any]]:
+        """Logged values of all parts of a run, without times; where two parts log a step, they must agree."""
+        values: dict[tuple, dict[str, Any]] = {}
+        for path in sorted((self.folder / work_dir).glob('*/vis_data/scalars.json')):
+            for line in path.read_text().splitlines():
+                entry = {key: value for key, value in json.loads(line).items() if key not in TIMES}
+                key = (entry['step'], 'lr' in entry)
+                assert values.setdefault(key, entry) == entry
+        return [values[key] for key in sorted(values)]
+
+
+def differences(first: Any, second: Any, key: str = '') -> list[str]:
+    """Keys under which two checkpoints differ, to the last bit."""
+    if isinstance(first, torch.Tensor):
+        same = isinstance(second, torch.Tensor) and torch.equal(first, second)
+        return [] if same else [key]
+    if isinstance(first, dict):
+        if first.keys() != second.keys():
+            return [f'{key}: {sorted(first.keys() ^ second.keys())}']
+        return [line for name in first for line in differences(first[name], second[name], f'{key}.{name}')]
+    if isinstance(first, (list, tuple)):
+        if len(first) != len(second):
+            return [key]
+        pairs = enumerate(zip(first, second, strict=True))
+        return [line for i, (a, b) in pairs for line in differences(a, b, f'{key}.{i}')]
+    return [] if first == second else [f'{key}: {first} {second}']
+
+
+@pytest.fixture
+def supervised() -> str:
+    """Config of a supervised run."""
+    return SUPERVISED
+
+
+@pytest.fixture
+def lab(tmp_path: Path, make_segmentation_data: Callable[..., SimpleNamespace], monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """A folder for runs on a small data set: 12 training images (4 labeled), 4 for validation."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '')
+    return Lab(tmp_path, make_segmentation_data(size=(48, 40)))
