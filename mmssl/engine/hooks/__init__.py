@@ -1,7 +1,8 @@
-"""Hooks that watch semi-supervised training."""
+"""Hooks that watch semi-supervised training or keep a part of its state."""
 
 from .fpl_diagnostics_hook import FPLDiagnosticsHook
 from .iteration_seed_hook import IterationSeedHook
+from .mean_teacher_hook import MeanTeacherHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 
-__all__ = ['FPLDiagnosticsHook', 'IterationSeedHook', 'PseudoLabelVisualizationHook']
+__all__ = ['FPLDiagnosticsHook', 'IterationSeedHook', 'MeanTeacherHook', 'PseudoLabelVisualizationHook']

@@ -2,5 +2,12 @@
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord
 from .cps import CrossPseudoSupervision
+from .mean_teacher import ConsistencyTerm, MeanTeacherSegmentor
 
-__all__ = ['CrossPseudoSupervision', 'SemiBaseSegmentor', 'UnsupervisedRecord']
+__all__ = [
+    'ConsistencyTerm',
+    'CrossPseudoSupervision',
+    'MeanTeacherSegmentor',
+    'SemiBaseSegmentor',
+    'UnsupervisedRecord',
+]

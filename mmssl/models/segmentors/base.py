@@ -67,14 +67,15 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
 class SemiBaseSegmentor(BaseSegmentor):
     """Wraps stock segmentors that learn from labeled and unlabeled images.
 
-    A sub-class names its sub-models in ``MODELS_HELD``, its options in ``TRAIN_DEFAULTS`` and writes ``loss``.
+    A sub-class names its sub-models in ``MODELS_HELD``, the one that predicts by default in ``PREDICT_ON`` if it is not
+    the first, its options in ``TRAIN_DEFAULTS``, and writes ``loss``.
 
     Args:
         segmentor: Config of a stock mmseg segmentor, unchanged; each sub-model is built from it.
         data_preprocessor: Config of a ``mmssl.MultiBranchDataPreprocessor``. ``None`` wraps the segmentor's own.
         semi_train_cfg: Options of the method; an unknown key is an error.
         semi_test_cfg: ``dict(predict_on=...)``: the sub-model that predicts, or ``'ensemble'`` for the mean of their
-            probabilities. Default: the first sub-model.
+            probabilities. Default: ``PREDICT_ON``, or the first sub-model.
         init_cfg: As in mmengine.
 
     Raises:
@@ -83,6 +84,7 @@ class SemiBaseSegmentor(BaseSegmentor):
     """
 
     MODELS_HELD: ClassVar[tuple[str, ...]] = ()
+    PREDICT_ON: ClassVar[str | None] = None
     REQUIRED_BRANCHES: ClassVar[tuple[str, ...]] = ('sup', 'unsup_weak')
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
         sup_weight=1.0, unsup_weight=1.0, unsup_begin=0, unsup_ramp=0, ignore_padding=False
@@ -111,7 +113,8 @@ class SemiBaseSegmentor(BaseSegmentor):
                 "the segmentor's own"
             )
         self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
-        self.semi_test_cfg = resolve_options(semi_test_cfg, dict(predict_on=self.MODELS_HELD[0]), 'semi_test_cfg')
+        test_defaults = dict(predict_on=self.PREDICT_ON or self.MODELS_HELD[0])
+        self.semi_test_cfg = resolve_options(semi_test_cfg, test_defaults, 'semi_test_cfg')
         for key in ('sup_weight', 'unsup_weight'):
             check_weight(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
         for key in ('unsup_begin', 'unsup_ramp'):
@@ -215,17 +218,22 @@ class SemiBaseSegmentor(BaseSegmentor):
         """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
         return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
 
+    @property
+    def iterations_done(self) -> int:
+        """Iterations trained so far, the present one included once its weight was asked for."""
+        if self._host_iteration is None:
+            self._host_iteration = int(self.iteration)
+        return self._host_iteration
+
     def next_unsup_weight(self) -> float:
         """Count an iteration and return the weight of its unsupervised loss.
 
         It is 0 in the first ``unsup_begin`` iterations, rises linearly over the next ``unsup_ramp`` and then stays at
         ``semi_train_cfg.unsup_weight``.
         """
-        if self._host_iteration is None:
-            self._host_iteration = int(self.iteration)
-        cfg, iteration = self.semi_train_cfg, self._host_iteration
+        cfg, iteration = self.semi_train_cfg, self.iterations_done
         # The buffer follows the host's number, so that no iteration waits for the GPU to read it.
-        self._host_iteration += 1
+        self._host_iteration = iteration + 1
         self.iteration.fill_(self._host_iteration)
         if iteration < cfg['unsup_begin']:
             return 0.0

@@ -1,18 +1,17 @@
 """Cross pseudo supervision: two students that teach each other on unlabeled images."""
 
-import inspect
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import torch
-from mmengine.dist import all_reduce
 from mmseg.structures import SegDataSample
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmssl.models.semi_base import check_choice, check_node, get_branch, prefixed, zero_loss
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord, eval_mode
+from .consistency import check_pseudo_label_loss, join_pixels, valid_arguments
 
 
 @MODELS.register_module()
@@ -189,48 +188,3 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             with context(student):
                 targets.append(self.segment(student, inputs))
         return targets
-
-
-def check_pseudo_label_loss(loss: nn.Module) -> None:
-    """Refuse a loss that cannot be the unsupervised one.
-
-    Raises:
-        ValueError: It takes no teacher logits (mmseg's cross entropy would take them for class probabilities and train
-            on nonsense), or it does not return the mean over the valid pixels.
-    """
-    key, kind = 'model.semi_train_cfg.unsup_loss', type(loss).__name__
-    arguments = set(inspect.signature(loss.forward).parameters)
-    if not {'target_logits', 'valid'} <= arguments:
-        raise ValueError(
-            f'{key} must be a loss between two sets of logits, with `forward(logits, target_logits, weight, valid)`, '
-            f'such as mmssl.HardPseudoLabelLoss or mmssl.FPLLoss, got {kind} with the arguments {sorted(arguments)}'
-        )
-    reduction = getattr(loss, 'reduction', 'mean')
-    if reduction != 'mean':
-        raise ValueError(
-            f"{key}.reduction must be 'mean', over the valid pixels of all ranks, got {reduction!r}; "
-            'model.semi_train_cfg.unsup_weight scales the loss'
-        )
-
-
-def valid_arguments(valid: Tensor) -> dict[str, Tensor]:
-    """Arguments that make a loss the mean over the valid pixels of all ranks, once gradients are averaged over ranks.
-
-    Args:
-        valid: Bool, any shape.
-    """
-    count = valid.sum().float()
-    all_reduce(count, 'mean')
-    return dict(valid=valid, avg_factor=count.clamp(min=1))
-
-
-def join_pixels(parts: list[Tensor]) -> Tensor:
-    """Join logits (N, C, H, W) or masks (N, H, W) of several batches so that one mean runs over all their pixels.
-
-    Parts of one size are joined along N. Parts of different sizes become a list of pixels, (P, C) or (P,).
-    """
-    if len(parts) == 1:
-        return parts[0]
-    if len({part.shape[-2:] for part in parts}) == 1:
-        return torch.cat(parts)
-    return torch.cat([part.movedim(1, -1).flatten(0, -2) if part.dim() == 4 else part.flatten() for part in parts])

@@ -1,0 +1,416 @@
+"""Mean teacher: a student that learns from the pseudo labels of its moving average; UniMatch by configuration."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from mmengine.dist import all_reduce_params, get_world_size
+from mmseg.structures import SegDataSample
+from torch import Tensor, nn
+
+from mmssl.functional.ema import BUFFER_RULES, ema_update_
+from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, prefixed, zero_loss
+from mmssl.registry import MODELS
+
+from .base import SemiBaseSegmentor, UnsupervisedRecord
+from .consistency import check_pseudo_label_loss, valid_arguments
+
+
+@dataclass(frozen=True)
+class ConsistencyTerm:
+    """Images that the student learns from, and what the teacher says about them: one mean in the unsupervised loss.
+
+    Attributes:
+        name: The branch that the images are from, or ``'feature'`` for perturbed features.
+        share: Factor of its mean, >= 0.
+        images: Normalized images that the student sees, shape (N, 3, H, W).
+        target_logits: The teacher's logits, shape (N, C, H, W), without gradient.
+        valid: False on padding, bool, shape (N, H, W), or ``None`` if padding counts.
+        truth: Hidden labels while recording, int64, shape (N, H, W), or ``None``.
+        logits: The student's logits, shape (N, C, H, W); ``None`` until the student has seen the images.
+    """
+
+    name: str
+    share: float
+    images: Tensor
+    target_logits: Tensor
+    valid: Tensor | None = None
+    truth: Tensor | None = None
+    logits: Tensor | None = None
+
+
+@MODELS.register_module()
+class MeanTeacherSegmentor(SemiBaseSegmentor):
+    r"""Mean teacher (Tarvainen & Valpola, NeurIPS 2017) for segmentation, around a stock student.
+
+    The teacher is a second copy of the student whose weights are the student's moving average; it gets no gradient, and
+    ``mmssl.MeanTeacherHook`` updates it. With the supervised loss :math:`L^{sup}`, the pixel-wise unsupervised loss
+    :math:`\ell`, teacher :math:`g`, student :math:`f`, weak views :math:`x` and strong views :math:`x_v` of the
+    unlabeled images,
+
+    .. math:: L = w_s L^{sup} + \lambda \Big[\sum_v w_v\, \ell(f(x_v), g(x)) + w_p\, \ell(f_p(x), g(x))\Big].
+
+    The second term, with perturbed features in place of the encoder's, is there if ``feature_perturbation`` is. With
+    ``mix``, strong views and the teacher's logits are mixed alike, each view with masks of its own; the weak view whose
+    features are perturbed is not mixed.
+
+    BatchNorm: the student sees labeled images, all strong views together, and the perturbed view in separate forwards;
+    each moves its running statistics. The teacher moves none in ``'eval'`` mode.
+
+    ``semi_train_cfg`` takes
+
+    - ``sup_weight``: :math:`w_s` >= 0. Default 1.
+    - ``unsup_weight``: :math:`\lambda` >= 0. Default 1.
+    - ``unsup_begin``, ``unsup_ramp``: iterations >= 0 on labels alone, and iterations over which the weight then rises
+      linearly. Default 0.
+    - ``unsup_loss``: a loss with ``forward(logits, target_logits, weight, valid, avg_factor)`` that returns a mean over
+      pixels; called once for each term. Default ``mmssl.HardPseudoLabelLoss``.
+    - ``mix``: ``None`` or ``dict(type='mmssl.CutMix')``. Default ``None``.
+    - ``strong_branches``: branches that the student learns from, each with the geometry of ``unsup_weak``; may be
+      ``('unsup_weak',)`` itself. Default ``('unsup_strong',)``.
+    - ``strong_weights``: :math:`w_v` >= 0, one for each strong branch. Default: equal shares that sum to 1.
+    - ``feature_perturbation``: ``None`` or ``dict(type='mmssl.FeatureDropout')``. Default ``None``.
+    - ``feature_weight``: :math:`w_p` >= 0. Default 0.5.
+    - ``teacher_mode``: ``'eval'`` (running statistics, no dropout) or ``'train'``, the teacher's mode while the model
+      is in train mode. Default ``'eval'``.
+    - ``ignore_padding``: whether padded pixels of unlabeled images are left out. Default ``False``.
+
+    A method built on this one overrides :meth:`mix_view`, :meth:`labeled_term` (with :meth:`needs_labeled_logits`) and
+    :meth:`pixel_arguments`.
+
+    Args:
+        segmentor: Config of a stock mmseg segmentor.
+        data_preprocessor: See :class:`SemiBaseSegmentor`.
+        semi_train_cfg: See above.
+        semi_test_cfg: ``predict_on`` is ``'teacher'`` (default), ``'student'`` or ``'ensemble'``.
+        init_cfg: As in mmengine.
+    """
+
+    MODELS_HELD: ClassVar[tuple[str, ...]] = ('student', 'teacher')
+    PREDICT_ON: ClassVar[str] = 'teacher'
+    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
+        SemiBaseSegmentor.TRAIN_DEFAULTS,
+        unsup_loss=dict(type='mmssl.HardPseudoLabelLoss'),
+        mix=None,
+        strong_branches=('unsup_strong',),
+        strong_weights=None,
+        feature_perturbation=None,
+        feature_weight=0.5,
+        teacher_mode='eval',
+    )
+
+    def __init__(
+        self,
+        segmentor: dict,
+        data_preprocessor: dict | None = None,
+        semi_train_cfg: dict | None = None,
+        semi_test_cfg: dict | None = None,
+        init_cfg: dict | list[dict] | None = None,
+    ) -> None:
+        super().__init__(segmentor, data_preprocessor, semi_train_cfg, semi_test_cfg, init_cfg)
+        cfg = self.semi_train_cfg
+        check_choice(cfg['teacher_mode'], ('eval', 'train'), 'semi_train_cfg.teacher_mode')
+        cfg['strong_branches'] = check_branch_names(cfg['strong_branches'])
+        self.strong_weights = strong_weights(cfg['strong_weights'], cfg['strong_branches'])
+        check_weight(cfg['feature_weight'], 'semi_train_cfg.feature_weight')
+        check_node(cfg['unsup_loss'], 'semi_train_cfg.unsup_loss')
+        for key in ('mix', 'feature_perturbation'):
+            check_node(cfg[key], f'semi_train_cfg.{key}', optional=True)
+        self.unsup_loss = MODELS.build(cfg['unsup_loss'])
+        check_pseudo_label_loss(self.unsup_loss)
+        self.mix = None if cfg['mix'] is None else MODELS.build(cfg['mix'])
+        perturbation = cfg['feature_perturbation']
+        self.feature_perturbation = None if perturbation is None else MODELS.build(perturbation)
+        self.teacher.requires_grad_(False)
+        # Updates of the teacher so far, for the warm-up of its momentum; the host's copy keeps the GPU from being read.
+        self.register_buffer('teacher_updates', torch.zeros((), dtype=torch.long))
+        self._host_updates: int | None = None
+        self._teacher_is_followed = False
+        self._losses_computed = 0
+        self.teacher.train(cfg['teacher_mode'] == 'train')
+
+    # --- the teacher ----------------------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> 'MeanTeacherSegmentor':
+        """Set the mode of all but the teacher, which is in ``semi_train_cfg.teacher_mode`` while training."""
+        super().train(mode)
+        self.teacher.train(mode and self.semi_train_cfg['teacher_mode'] == 'train')
+        return self
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._host_updates = None
+
+    @property
+    def num_teacher_updates(self) -> int:
+        """Updates of the teacher so far."""
+        if self._host_updates is None:
+            self._host_updates = int(self.teacher_updates)
+        return self._host_updates
+
+    def follow_teacher(self) -> None:
+        """Say that something updates the teacher; without it, the second training iteration raises."""
+        self._teacher_is_followed = True
+
+    @torch.no_grad()
+    def initialize_teacher(self) -> None:
+        """Copy the student's parameters and buffers, whatever their kind, to the teacher."""
+        self.follow_teacher()
+        for part in ('parameters', 'buffers'):
+            ema_update_(*(list(getattr(model, part)()) for model in (self.teacher, self.student)), momentum=1.0)
+
+    @torch.no_grad()
+    def update_teacher(self, momentum: float, buffers: str = 'average') -> None:
+        """Move the teacher toward the student.
+
+        With several processes, floating-point buffers (running statistics) become the mean over the processes first,
+        so that every process has the same teacher.
+
+        Args:
+            momentum: m of ``teacher = (1 - m) * teacher + m * student``, in [0, 1].
+            buffers: What happens to floating-point buffers: ``'average'`` as parameters, ``'copy'`` the student's, or
+                ``'own'``: the teacher keeps those of its own forwards (until the unsupervised loss begins it has none,
+                and gets the student's). Integer buffers are copied, never averaged.
+
+        Raises:
+            ValueError: If ``buffers`` is none of these.
+        """
+        if buffers not in BUFFER_RULES:
+            raise ValueError(f'update_teacher: `buffers` must be one of {BUFFER_RULES}, got {buffers!r}')
+        self.follow_teacher()
+        count = self.num_teacher_updates + 1
+        self._host_updates = count
+        self.teacher_updates.fill_(count)
+        ema_update_(list(self.teacher.parameters()), list(self.student.parameters()), momentum)
+        if buffers == 'own':
+            if self._unsupervised_has_begun():
+                average_over_ranks(self.teacher)
+                return
+            buffers = 'copy'
+        average_over_ranks(self.student)
+        # Constants that no checkpoint holds, such as attention masks, may be infinite: to average them would give NaN.
+        saved = self.teacher.state_dict(keep_vars=True).keys()
+        averaged, copied = ([], []), ([], [])
+        for (name, own), value in zip(self.teacher.named_buffers(), self.student.buffers(), strict=True):
+            pair = averaged if buffers == 'average' and name in saved else copied
+            pair[0].append(own)
+            pair[1].append(value)
+        ema_update_(*averaged, momentum)
+        ema_update_(*copied, 1.0)
+
+    def _unsupervised_has_begun(self) -> bool:
+        return self.iterations_done > self.semi_train_cfg['unsup_begin']
+
+    def _check_that_teacher_follows(self) -> None:
+        if self._losses_computed and not self._teacher_is_followed:
+            raise ValueError(
+                f'custom_hooks must hold mmssl.MeanTeacherHook, or the teacher of mmssl.{type(self).__name__} never '
+                "changes: add dict(type='mmssl.MeanTeacherHook', momentum=0.001). (A list of "
+                'custom_hooks in an inheriting config replaces the inherited one.) In a training loop of your own, '
+                'call model.initialize_teacher() before the first and model.update_teacher(momentum) after every '
+                'optimizer step'
+            )
+        self._losses_computed += 1
+
+    @torch.no_grad()
+    def teacher_logits(self, inputs: Tensor) -> Tensor:
+        """The teacher's logits, without gradient.
+
+        Args:
+            inputs: Normalized images, shape (N, 3, H, W).
+
+        Returns:
+            Shape (N, C, H, W).
+        """
+        return self.segment(self.teacher, inputs)
+
+    # --- the loss ---------------------------------------------------------------------------------------------------
+
+    def loss(self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]) -> dict[str, Any]:
+        """Losses and statistics of one batch.
+
+        Args:
+            inputs: Branches ``sup``, ``unsup_weak`` and the strong ones, each normalized images of shape (N, 3, H, W).
+            data_samples: The same branches; ``sup`` with ``gt_sem_seg``.
+
+        Returns:
+            ``sup_student.*`` and ``unsup_loss``, which add up to the total, and statistics ``unsup_*``. With several
+            terms, the statistics are means over them by their weight, and ``unsup_value_<term>`` is a term's own mean.
+
+        Raises:
+            ValueError: If a branch is missing, the batch cannot be mixed, or nothing updates the teacher.
+        """
+        self._check_that_teacher_follows()
+        labeled, labeled_samples = get_branch(inputs, 'sup'), get_branch(data_samples, 'sup')
+        for branch in ('unsup_weak', *self.semi_train_cfg['strong_branches']):
+            get_branch(inputs, branch)  # missing branches are found before the loss begins to use them
+        weight = self.next_unsup_weight()
+        with_logits = self.needs_labeled_logits(weight)
+        sup_losses, sup_logits = self.supervised_loss(self.student, labeled, labeled_samples, with_logits)
+        losses = self.named_supervised_losses(sup_losses, 'student')
+        if weight == 0:
+            # Attached to the graph: no rank may find a loss missing.
+            losses['unsup_loss'] = zero_loss(losses)
+            return losses
+
+        terms = self.unlabeled_terms(inputs, data_samples)
+        labeled_term = self.labeled_term(labeled, labeled_samples, sup_logits)
+        if labeled_term is not None:
+            terms.append(labeled_term)
+        total, statistics = 0, {}
+        shares = max(sum(term.share for term in terms), torch.finfo(torch.float32).tiny)
+        for term in terms:
+            value = self.unsup_loss(term.logits, term.target_logits, **self.pixel_arguments(term))
+            total = total + term.share * value
+            for name, number in getattr(self.unsup_loss, 'statistics', {}).items():
+                statistics[name] = statistics.get(name, 0) + term.share / shares * number
+            if len(terms) > 1:
+                statistics[f'value_{term.name}'] = value.detach()
+        losses['unsup_loss'] = weight * total
+        losses.update(prefixed(statistics, 'unsup_'))
+        if self.recording:
+            first = terms[0]
+            self.record = UnsupervisedRecord(
+                inputs=first.images.detach(),
+                logits=first.logits.detach(),
+                target_logits=first.target_logits,
+                truth=first.truth,
+                valid=first.valid,
+                ignore_index=self.ignore_index,
+            )
+        return losses
+
+    def unlabeled_terms(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> list[ConsistencyTerm]:
+        """One term for each strong branch, mixed if ``mix`` is set, and one for perturbed features.
+
+        Args:
+            inputs: Images by branch.
+            data_samples: Data samples by branch.
+        """
+        cfg = self.semi_train_cfg
+        weak, weak_samples = get_branch(inputs, 'unsup_weak'), get_branch(data_samples, 'unsup_weak')
+        # The strong views share the weak one's geometry, and with it labels, padding and truth.
+        view = ConsistencyTerm(
+            name='feature',
+            share=cfg['feature_weight'],
+            images=weak,
+            target_logits=self.teacher_logits(weak),
+            valid=self.valid_mask(weak_samples, weak),
+            truth=self.hidden_truth(weak_samples) if self.recording else None,
+        )
+        terms = []
+        for branch, share in zip(cfg['strong_branches'], self.strong_weights, strict=True):
+            images = get_branch(inputs, branch)
+            if images.shape != weak.shape:
+                raise ValueError(
+                    f'branch `{branch}` has images of shape {tuple(images.shape)}, `unsup_weak` of '
+                    f'{tuple(weak.shape)}: strong views must show the same pixels, so in '
+                    'train_dataloader.dataset the transforms of geometry stand before `mmssl.MultiBranch`'
+                )
+            strong = replace(view, name=branch, share=share, images=images)
+            terms.append(self.mix_view(strong, get_branch(data_samples, branch)))
+        # One forward for all strong views, as in UniMatch: BatchNorm sees them together.
+        logits = self.segment(self.student, torch.cat([term.images for term in terms]))
+        parts = logits.split([len(term.images) for term in terms])
+        terms = [replace(term, logits=part) for term, part in zip(terms, parts, strict=True)]
+        if self.feature_perturbation is not None:
+            with perturbed_features(self.student.backbone, self.feature_perturbation):
+                terms.append(replace(view, logits=self.segment(self.student, weak)))
+        return terms
+
+    def mix_view(self, view: ConsistencyTerm, data_samples: Sequence[SegDataSample]) -> ConsistencyTerm:
+        """Mix images, teacher logits, valid mask and truth of one strong view alike; as they are without ``mix``.
+
+        Args:
+            view: Without student logits.
+            data_samples: Of the view's images.
+        """
+        if self.mix is None:
+            return view
+        masks = self.mix.sample(view.images)
+        return replace(
+            view,
+            images=self.mix(view.images, masks),
+            target_logits=self.mix(view.target_logits, masks),
+            valid=None if view.valid is None else self.mix(view.valid[:, None], masks)[:, 0],
+            truth=None if view.truth is None else self.mix(view.truth[:, None], masks)[:, 0],
+        )
+
+    def needs_labeled_logits(self, weight: float) -> bool:
+        """Whether the student's logits on labeled images are needed, ``weight`` being that of the unsupervised loss."""
+        return False
+
+    def labeled_term(
+        self, inputs: Tensor, data_samples: list[SegDataSample], logits: Tensor | None
+    ) -> ConsistencyTerm | None:
+        """The labeled images' part of the unsupervised loss; none here.
+
+        Args:
+            inputs: Labeled images, shape (N, 3, H, W).
+            data_samples: With ``gt_sem_seg``.
+            logits: The student's, with gradient, shape (N, C, H, W); ``None`` unless :meth:`needs_labeled_logits`.
+        """
+        return None
+
+    def pixel_arguments(self, term: ConsistencyTerm) -> dict[str, Any]:
+        """Arguments ``weight``, ``valid`` and ``avg_factor`` of the unsupervised loss: how its pixels count.
+
+        Args:
+            term: With student logits.
+        """
+        return {} if term.valid is None else valid_arguments(term.valid)
+
+
+@contextmanager
+def perturbed_features(encoder: nn.Module, perturbation: nn.Module) -> Iterator[None]:
+    """Inside the block, what ``encoder`` returns passes ``perturbation`` before the rest of the model sees it."""
+    handle = encoder.register_forward_hook(lambda module, inputs, features: perturbation(features))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def average_over_ranks(module: nn.Module) -> None:
+    """Make the floating-point buffers of ``module`` the mean over all processes; nothing to do in a single one."""
+    if get_world_size() > 1:
+        floating = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
+        if floating:
+            all_reduce_params(floating, coalesce=True, op='mean')
+
+
+def check_branch_names(names: Any) -> tuple[str, ...]:
+    """The strong branches as a tuple.
+
+    Raises:
+        ValueError: If they are no list of different names, or name the labeled branch.
+    """
+    key = 'model.semi_train_cfg.strong_branches'
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"{key} must be a list of branch names, such as ['unsup_strong'], got {names!r}")
+    if len(set(names)) != len(names) or 'sup' in names:
+        raise ValueError(f'{key} must name different branches of unlabeled images, got {list(names)}')
+    return tuple(names)
+
+
+def strong_weights(weights: Any, branches: Sequence[str]) -> tuple[float, ...]:
+    """The weight of each strong branch: equal shares of 1 for ``None``.
+
+    Raises:
+        ValueError: If they are no numbers >= 0, or not one for each branch.
+    """
+    if weights is None:
+        return (1 / len(branches),) * len(branches)
+    key = 'model.semi_train_cfg.strong_weights'
+    if isinstance(weights, str) or not isinstance(weights, Sequence) or len(weights) != len(branches):
+        raise ValueError(
+            f'{key} must be None or one weight for each of strong_branches={list(branches)}, got {weights!r}'
+        )
+    for index, weight in enumerate(weights):
+        check_weight(weight, f'semi_train_cfg.strong_weights[{index}]')
+    return tuple(float(weight) for weight in weights)
