@@ -2,7 +2,8 @@
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.ppm', '.pgm')
@@ -16,11 +17,13 @@ class SplitEntry:
         image: Image id or path, as written.
         label: Path of the label map, as written, or None if the line names only the image.
         line: Line number in the file, from 1.
+        text: The whole line, without the blanks around it.
     """
 
     image: str
     label: str | None
     line: int
+    text: str
 
 
 def read_split_list(path: str | os.PathLike, suffixes: Sequence[str] = (), owner: str = 'ann_file') -> list[SplitEntry]:
@@ -52,7 +55,7 @@ def read_split_list(path: str | os.PathLike, suffixes: Sequence[str] = (), owner
         raise ValueError(f'{owner}: {path!r} is not a text file in UTF-8: {error}') from error
     endings = tuple(suffix.lower() for suffix in (*suffixes, *IMAGE_SUFFIXES))
     entries = [
-        SplitEntry(*_split(line, endings), number) for number, line in enumerate(lines, 1)
+        SplitEntry(*_split(line, endings), number, line) for number, line in enumerate(lines, 1)
         if line and not line.startswith('#')
     ]
     if not entries:
@@ -84,22 +87,47 @@ def _split(line: str, endings: tuple[str, ...]) -> tuple[str, str | None]:
 
 
 class FileIndex:
-    """Answers whether files exist by listing each folder once, instead of one system call for each file."""
+    """Finds files by listing each folder once, instead of one system call for each file."""
 
     def __init__(self) -> None:
         self._folders: dict[str, set[str]] = {}
 
-    def has(self, path: str) -> bool:
-        """Whether the file ``path`` exists; paths of remote back ends (``s3://...``) are taken on trust."""
+    def find(self, path: str) -> str | None:
+        """The file ``path`` as it is really spelled, or None if there is none.
+
+        The ending may be in the other case (``a.JPG``), and accented letters may be composed in the other way (file
+        systems of macOS write them apart). Links to nowhere are no files. Paths of remote back ends (``s3://...``) are
+        taken on trust.
+        """
         if '://' in path:
-            return True
+            return path
         folder, name = os.path.split(os.path.normpath(path))
         if folder not in self._folders:
-            try:
-                self._folders[folder] = set(os.listdir(folder or '.'))
-            except OSError:
-                self._folders[folder] = set()
-        return name in self._folders[folder]
+            self._folders[folder] = _files_in(folder or '.')
+        names = self._folders[folder]
+        if name in names:
+            return path
+        other = next((spelling for spelling in _spellings(name) if spelling in names), None)
+        return None if other is None else os.path.join(os.path.dirname(path), other)
+
+
+def _files_in(folder: str) -> set[str]:
+    """Names of the files in a folder; none if there is no such folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_file() or not (entry.is_dir() or entry.is_symlink())}
+    except OSError:
+        return set()
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Other ways to write the name of the same file."""
+    stem, ending = os.path.splitext(name)
+    for text in (name, stem + ending.lower(), stem + ending.upper()):
+        yield text
+        if not text.isascii():
+            yield unicodedata.normalize('NFC', text)
+            yield unicodedata.normalize('NFD', text)
 
 
 def strip_suffix(name: str, suffixes: Sequence[str]) -> str:
@@ -137,10 +165,81 @@ def find_image(image: str, folders: Sequence[str], suffixes: Sequence[str], inde
         names.insert(0, image)
     for folder in folders:
         for name in names:
-            path = os.path.join(folder, name)
-            if index.has(path):
+            path = index.find(os.path.join(folder, name))
+            if path is not None:
                 return path
     return None
+
+
+def find_listed(entries: Sequence[SplitEntry], folders: Sequence[str], suffixes: Sequence[str], index: FileIndex,
+                owner: str, where: str) -> list[str]:
+    """Paths of the images that a list names.
+
+    Args:
+        entries: The list.
+        folders: Where to look, in this order.
+        suffixes: Suffixes to try for an id.
+        index: Listings of the folders that were already seen.
+        owner: Config key and list, for messages.
+        where: Config keys of ``folders`` and ``suffixes`` with their values, for messages.
+
+    Returns:
+        As many paths as there are entries.
+
+    Raises:
+        FileNotFoundError: Images that do not exist.
+        ValueError: An image that is listed twice in two spellings, such as ``a`` and ``a.jpg``.
+    """
+    found: dict[str, SplitEntry] = {}
+    paths, missing = [], []
+    for entry in entries:
+        path = find_image(entry.image, folders, suffixes, index)
+        if path is None:
+            missing.append(entry.image)
+            continue
+        first = found.setdefault(os.path.normpath(path), entry)
+        if first is not entry:
+            raise ValueError(f'{owner} names {path!r} twice, as {first.image!r} in line {first.line} and as '
+                             f'{entry.image!r} in line {entry.line}')
+        paths.append(path)
+    if missing:
+        raise FileNotFoundError(f'{owner}: of the {len(entries)} images listed, {describe_missing(missing)} are not in '
+                                f'{where}')
+    return paths
+
+
+def find_label(label: str, folders: Sequence[str], index: FileIndex) -> str:
+    """Path of a label map in the first of ``folders`` that has it; where it should be in the first one, if none has."""
+    paths = [os.path.join(folder, label) for folder in folders]
+    return next((found for found in map(index.find, paths) if found is not None), paths[0])
+
+
+def relative_name(path: str, folders: Sequence[str]) -> str:
+    """``path`` relative to the first of ``folders`` that holds it, else its last part.
+
+    Examples:
+        >>> relative_name('data/img/aachen/a.png', ['data/img', 'data'])
+        'aachen/a.png'
+        >>> relative_name('/elsewhere/a.png', ['data/img', 'data'])
+        'a.png'
+    """
+    full = os.path.abspath(path)
+    for folder in folders:
+        start = os.path.join(os.path.abspath(folder), '')
+        if full.startswith(start):
+            return full[len(start):]
+    return os.path.basename(path)
+
+
+def check_suffixes(suffixes: Sequence[str], owner: str) -> None:
+    """Refuse ``'jpg'`` where ``'.jpg'`` is meant: no id of a list would be found.
+
+    Raises:
+        ValueError: Such a suffix.
+    """
+    for suffix in suffixes:
+        if '.' + suffix.lower() in IMAGE_SUFFIXES:
+            raise ValueError(f'{owner}={suffix!r} has no dot; write {"." + suffix!r}')
 
 
 def scan_folder(folder: str, suffixes: Sequence[str], recursive: bool = True) -> list[str]:
@@ -153,6 +252,9 @@ def scan_folder(folder: str, suffixes: Sequence[str], recursive: bool = True) ->
 
     Returns:
         Paths relative to ``folder``.
+
+    Raises:
+        FileNotFoundError: An image is a link to nowhere.
     """
     endings = tuple(suffix.lower() for suffix in suffixes)
     found, todo, seen = [], [''], set()
@@ -173,14 +275,27 @@ def scan_folder(folder: str, suffixes: Sequence[str], recursive: bool = True) ->
                     if recursive:
                         todo.append(name)
                 elif entry.name.lower().endswith(endings):
+                    if entry.is_symlink() and not os.path.exists(entry.path):
+                        raise FileNotFoundError(f'{entry.path!r} is a link to {os.readlink(entry.path)!r}, which does '
+                                                'not exist')
                     found.append(name)
     return sorted(found)
 
 
-def scan_glob(pattern: str, suffixes: Sequence[str]) -> list[str]:
-    """Files that match a glob (``**`` crosses folders) and end with one of ``suffixes``, sorted, none hidden."""
+def scan_glob(pattern: str, suffixes: Sequence[str], root: str = '') -> list[str]:
+    """Files that match a glob (``**`` crosses folders) and end with one of ``suffixes``, sorted, none hidden.
+
+    Args:
+        pattern: The glob, relative to ``root`` or absolute.
+        suffixes: Endings, compared without regard to case.
+        root: A folder, whose own name may hold wildcards that mean nothing.
+
+    Returns:
+        Paths, ``root`` included.
+    """
     endings = tuple(suffix.lower() for suffix in suffixes)
-    return sorted(path for path in glob.glob(pattern, recursive=True) if path.lower().endswith(endings))
+    found = glob.glob(pattern, root_dir=root or None, recursive=True)
+    return sorted(os.path.join(root, path) for path in found if path.lower().endswith(endings))
 
 
 def describe_missing(names: Iterable[str]) -> str:

@@ -8,7 +8,19 @@ from mmseg.datasets import BaseSegDataset
 
 from mmssl.registry import DATASETS
 
-from .split_list import FileIndex, describe_missing, find_image, read_split_list, scan_folder, strip_suffix
+from .split_list import (
+    FileIndex,
+    check_suffixes,
+    describe_missing,
+    find_label,
+    find_listed,
+    read_split_list,
+    relative_name,
+    scan_folder,
+    strip_suffix,
+)
+
+PREFIXES = ('img_path', 'seg_map_path')
 
 
 @DATASETS.register_module()
@@ -20,7 +32,8 @@ class SplitSegDataset(BaseSegDataset):
     and checks at start that each file exists, by listing folders, not by opening files.
 
     Paths in a list are looked up in ``data_prefix.img_path`` (labels: ``data_prefix.seg_map_path``), then in
-    ``data_root``.
+    ``data_root``; absolute ones are taken as they are. The label map of an image without a second column has the name
+    that the image has below ``data_prefix.img_path``.
 
     Args:
         ann_file: Split list; empty means all images of the folder. Default: empty.
@@ -32,7 +45,8 @@ class SplitSegDataset(BaseSegDataset):
 
     Raises:
         FileNotFoundError: A list, folder, image or label map does not exist.
-        ValueError: A list names nothing, or something twice.
+        KeyError: A name in ``data_prefix`` that is neither of the two.
+        ValueError: A list names nothing, or something twice; a suffix lacks its dot.
     """
 
     def __init__(self,
@@ -45,7 +59,13 @@ class SplitSegDataset(BaseSegDataset):
         prefix = {'img_path': '', 'seg_map_path': ''} if data_prefix is None else dict(data_prefix)
         prefix = {key: value for key, value in prefix.items() if value is not None}
         prefix.setdefault('img_path', '')
+        name = f'mmssl.{type(self).__name__}'
+        unknown = sorted(set(prefix) - set(PREFIXES))
+        if unknown:
+            raise KeyError(f'{name}: `data_prefix` has {unknown}; allowed: {list(PREFIXES)}')
         self.img_suffixes = [img_suffix] if isinstance(img_suffix, str) else list(img_suffix)
+        check_suffixes(self.img_suffixes, f'{name}: `img_suffix`')
+        check_suffixes([seg_map_suffix], f'{name}: `seg_map_suffix`')
         super().__init__(
             ann_file=ann_file,
             img_suffix=self.img_suffixes[0],
@@ -64,19 +84,14 @@ class SplitSegDataset(BaseSegDataset):
         img_dir, seg_dir = self.data_prefix['img_path'], self.data_prefix.get('seg_map_path')
         root, index = self.data_root or '', FileIndex()
         found: list[tuple[str, str | None]] = []
-        missing: list[str] = []
         if self.ann_file:
             entries = read_split_list(self.ann_file, self.img_suffixes, owner=f'{name}: `ann_file`')
-            for entry in entries:
-                image = find_image(entry.image, [img_dir, root], self.img_suffixes, index)
-                if image is None:
-                    missing.append(entry.image)
-                    continue
-                found.append((image, self._label_path(entry.image, entry.label, seg_dir, root, index)))
-            if missing:
-                raise FileNotFoundError(f'{name}: of the {len(entries)} images listed in `ann_file`={self.ann_file!r}, '
-                                        f'{describe_missing(missing)} are not in `data_prefix.img_path`={img_dir!r} '
-                                        f'(`img_suffix`={self.img_suffixes})')
+            images = find_listed(
+                entries, [img_dir, root], self.img_suffixes, index, f'{name}: `ann_file`={self.ann_file!r}',
+                f'`data_prefix.img_path`={img_dir!r} (`img_suffix`={self.img_suffixes})')
+            for entry, image in zip(entries, images, strict=True):
+                found.append((image, self._label_path(relative_name(image, [img_dir, root]), entry.label, seg_dir, root,
+                                                      index)))
         else:
             if not os.path.isdir(img_dir):
                 raise FileNotFoundError(f'{name}: `data_prefix.img_path`={img_dir!r} is not a folder')
@@ -86,7 +101,7 @@ class SplitSegDataset(BaseSegDataset):
             if not found:
                 raise ValueError(f'{name}: `data_prefix.img_path`={img_dir!r} holds no image with '
                                  f'`img_suffix`={self.img_suffixes}')
-        absent = [label for _, label in found if label is not None and not index.has(label)]
+        absent = [label for _, label in found if label is not None and index.find(label) is None]
         if absent:
             raise FileNotFoundError(f'{name}: label maps are missing: {describe_missing(absent)}; '
                                     f'`data_prefix.seg_map_path`={seg_dir!r}, `seg_map_suffix`={self.seg_map_suffix!r}')
@@ -105,8 +120,5 @@ class SplitSegDataset(BaseSegDataset):
         if seg_dir is None:
             return None
         if label is None:
-            return os.path.join(seg_dir, strip_suffix(image, self.img_suffixes) + self.seg_map_suffix)
-        for folder in (seg_dir, root):
-            if index.has(os.path.join(folder, label)):
-                return os.path.join(folder, label)
-        return os.path.join(seg_dir, label)
+            label = strip_suffix(image, self.img_suffixes) + self.seg_map_suffix
+        return find_label(label, [seg_dir, root], index)

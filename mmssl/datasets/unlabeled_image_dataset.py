@@ -12,10 +12,13 @@ from mmssl.registry import DATASETS
 from .split_list import (
     IMAGE_SUFFIXES,
     FileIndex,
-    SplitEntry,
+    check_suffixes,
     describe_missing,
     find_image,
+    find_label,
+    find_listed,
     read_split_list,
+    relative_name,
     scan_folder,
     scan_glob,
     strip_suffix,
@@ -46,7 +49,9 @@ class UnlabeledImageDataset(BaseDataset):
             list. Default: all usual image suffixes.
         recursive: Whether folders are searched in depth. Default: True.
         exclude: List file(s) or folder(s) whose images are left out, for example the labeled list when labeled and
-            unlabeled images lie in one folder. Compared by path. Default: None.
+            unlabeled images lie in one folder. Compared by path; a list or folder that names no image which exists is
+            an error. Ids are looked up in ``img_path`` (a glob: in the folder above its first wildcard), then in
+            ``data_root``. Default: None.
         seg_map_path: **For analysis only**: folder of the truth of these images, relative to ``data_root``. No loss
             sees it, but diagnostics can score the pseudo labels; the pipeline must then load it (``LoadAnnotations``).
             Default: None, no mask is looked for.
@@ -56,7 +61,7 @@ class UnlabeledImageDataset(BaseDataset):
 
     Raises:
         FileNotFoundError: A folder, list or listed image does not exist.
-        ValueError: No image is found, or one is named twice.
+        ValueError: No image is found, or one is named twice; ``exclude`` names none.
     """
 
     def __init__(self,
@@ -70,6 +75,9 @@ class UnlabeledImageDataset(BaseDataset):
                  seg_map_suffix: str = '.png',
                  reduce_zero_label: bool = False,
                  **kwargs: Any) -> None:
+        if 'data_prefix' in kwargs:
+            raise ValueError('mmssl.UnlabeledImageDataset: has no `data_prefix`; write img_path=... (for analysis also '
+                             f'seg_map_path=...) in its place, got {kwargs["data_prefix"]!r}')
         root = os.fspath(data_root or '')
         self.img_path = [os.path.join(root, path) for path in _as_list(img_path)]
         self.ann_files = [os.path.join(root, path) for path in _as_list(ann_file)]
@@ -79,6 +87,7 @@ class UnlabeledImageDataset(BaseDataset):
         self.suffixes = _as_list(suffix)
         if not self.suffixes:
             raise ValueError('mmssl.UnlabeledImageDataset: `suffix` is empty')
+        check_suffixes([*self.suffixes, seg_map_suffix], 'mmssl.UnlabeledImageDataset: `suffix`, `seg_map_suffix`')
         self.recursive = recursive
         self.seg_map_path = None if seg_map_path is None else os.path.join(root, seg_map_path)
         self.seg_map_suffix = seg_map_suffix
@@ -110,7 +119,7 @@ class UnlabeledImageDataset(BaseDataset):
                 info['reduce_zero_label'] = self.reduce_zero_label
             data_list.append(info)
         if self.seg_map_path is not None:
-            missing = [info['seg_map_path'] for info in data_list if not index.has(info['seg_map_path'])]
+            missing = [info['seg_map_path'] for info in data_list if index.find(info['seg_map_path']) is None]
             if missing:
                 raise FileNotFoundError('mmssl.UnlabeledImageDataset: `seg_map_path` (truth for analysis) lacks '
                                         f'{describe_missing(missing)}')
@@ -123,47 +132,38 @@ class UnlabeledImageDataset(BaseDataset):
 
     def _listed(self, index: FileIndex) -> list[tuple[str, str, str | None]]:
         """Images named by ``ann_file``: path, stem, label column."""
-        folders = [*self.img_path, self.data_root]
         found, seen = [], {}
         for file in self.ann_files:
-            entries = read_split_list(file, self.suffixes, owner='mmssl.UnlabeledImageDataset: `ann_file`')
-            found += self._resolve(entries, file, folders, index)
+            found += self._listed_in(file, 'ann_file', [*self.img_path, self.data_root], index)
         for path, _, _ in found:
-            if path in seen:
+            if os.path.normpath(path) in seen:
                 raise ValueError(f'mmssl.UnlabeledImageDataset: `ann_file`={self.ann_files} names {path!r} twice')
-            seen[path] = True
+            seen[os.path.normpath(path)] = True
         return found
 
-    def _resolve(self, entries: list[SplitEntry], file: str, folders: list[str],
-                 index: FileIndex) -> list[tuple[str, str, str | None]]:
-        """Look up the images of one list."""
-        found, missing = [], []
-        for entry in entries:
-            path = find_image(entry.image, folders, self.suffixes, index)
-            if path is None:
-                missing.append(entry.image)
-            else:
-                found.append((path, strip_suffix(entry.image, self.suffixes), entry.label))
-        if missing:
-            raise FileNotFoundError(f'mmssl.UnlabeledImageDataset: of the {len(entries)} images listed in {file!r}, '
-                                    f'{describe_missing(missing)} are not in {[folder or "." for folder in folders]} '
-                                    f'with any `suffix` of {self.suffixes}')
-        return found
+    def _listed_in(self, file: str, key: str, folders: list[str],
+                   index: FileIndex) -> list[tuple[str, str, str | None]]:
+        """Images of one list: path, stem, label column."""
+        owner = f'mmssl.UnlabeledImageDataset: `{key}`'
+        entries = read_split_list(file, self.suffixes, owner=owner)
+        where = f'{[folder or "." for folder in folders]} with any `suffix` of {self.suffixes}'
+        paths = find_listed(entries, folders, self.suffixes, index, f'{owner}={file!r}', where)
+        return [(path, strip_suffix(relative_name(path, folders), self.suffixes), entry.label)
+                for path, entry in zip(paths, entries, strict=True)]
 
     def _searched(self, index: FileIndex) -> list[tuple[str, str, str | None]]:
         """Images of the folders, globs and lists in ``img_path``."""
         found: dict[str, tuple[str, str, str | None]] = {}
         for place in self.img_path:
             if place.lower().endswith(LIST_SUFFIXES) and not os.path.isdir(place):
-                entries = read_split_list(place, self.suffixes, owner='mmssl.UnlabeledImageDataset: `img_path`')
-                items = self._resolve(entries, place, [self.data_root], index)
+                items = self._listed_in(place, 'img_path', [self.data_root], index)
             elif os.path.isdir(place):
                 items = [(os.path.join(place, name), strip_suffix(name, self.suffixes), None)
                          for name in scan_folder(place, self.suffixes, self.recursive)]
-            elif glob.has_magic(place):
-                base = _fixed_part(place)
+            elif glob.has_magic(self._below_root(place)):
+                base = self._folder_of(place)
                 items = [(path, strip_suffix(os.path.relpath(path, base), self.suffixes), None)
-                         for path in scan_glob(place, self.suffixes)]
+                         for path in scan_glob(self._below_root(place), self.suffixes, self.data_root)]
             else:
                 raise FileNotFoundError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} is neither a folder, a '
                                         'glob nor a list (.txt) that exists')
@@ -178,26 +178,39 @@ class UnlabeledImageDataset(BaseDataset):
     def _excluded(self, index: FileIndex) -> set[str]:
         """Real paths of the images that ``exclude`` names."""
         paths: list[str] = []
+        folders = [*map(self._folder_of, self.img_path), self.data_root]
         for place in self.exclude:
             if os.path.isdir(place):
-                paths += (os.path.join(place, name) for name in scan_folder(place, self.suffixes))
-                continue
-            entries = read_split_list(place, self.suffixes, owner='mmssl.UnlabeledImageDataset: `exclude`')
-            folders = [*(_fixed_part(path) if glob.has_magic(path) else path for path in self.img_path), self.data_root]
-            resolved = (find_image(entry.image, folders, self.suffixes, index) for entry in entries)
-            # A list may name images of other folders too: those cannot be in this data set.
-            paths += (path for path in resolved if path is not None)
+                named = [os.path.join(place, name) for name in scan_folder(place, self.suffixes)]
+            else:
+                entries = read_split_list(place, self.suffixes, owner='mmssl.UnlabeledImageDataset: `exclude`')
+                resolved = (find_image(entry.image, folders, self.suffixes, index) for entry in entries)
+                # A list may name images of other folders too: those cannot be in this data set.
+                named = [path for path in resolved if path is not None]
+            if not named:
+                first = '' if os.path.isdir(place) else f' (first: {entries[0].image})'
+                raise ValueError(f'mmssl.UnlabeledImageDataset: `exclude`={place!r} names no image that exists{first}; '
+                                 f'what a list names is looked up in {[folder or "." for folder in folders]} with any '
+                                 f'`suffix` of {self.suffixes}')
+            paths += named
         return {os.path.realpath(path) for path in paths}
+
+    def _below_root(self, place: str) -> str:
+        """``place`` without ``data_root``, whose own name may hold what looks like a wildcard."""
+        start = os.path.join(self.data_root, '')
+        return place[len(start):] if self.data_root and place.startswith(start) else place
+
+    def _folder_of(self, place: str) -> str:
+        """``place`` itself, or, if it is a glob, the folder above its first wildcard."""
+        if os.path.isdir(place) or not glob.has_magic(self._below_root(place)):
+            return place
+        fixed = _fixed_part(self._below_root(place))
+        return os.path.join(self.data_root, fixed)
 
     def _truth(self, stem: str, label: str | None, index: FileIndex) -> str:
         """Path of the truth of one image."""
         assert self.seg_map_path is not None
-        if label is None:
-            return os.path.join(self.seg_map_path, stem + self.seg_map_suffix)
-        for folder in (self.seg_map_path, self.data_root):
-            if index.has(os.path.join(folder, label)):
-                return os.path.join(folder, label)
-        return os.path.join(self.seg_map_path, label)
+        return find_label(label or stem + self.seg_map_suffix, [self.seg_map_path, self.data_root], index)
 
 
 def _as_list(value: str | os.PathLike | Sequence[str] | None) -> list[str]:

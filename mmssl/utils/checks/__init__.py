@@ -6,7 +6,7 @@ from typing import Any
 
 from .labels import Progress, _no_progress, check_images, check_labels
 from .memory import estimate_memory
-from .nodes import get
+from .nodes import find_preprocessor, get, is_sequence
 from .report import Finding, ImageSizes, LabelHistogram, Report, SourceSummary
 from .settings import (
     check_batch,
@@ -107,9 +107,10 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         paths = check_overlap(train, others, get(loader, 'dataset'), report)
         if full:
             check_same_content(paths, report)
+        channels = channels_taken(cfg)
         for name, source, limit in _named(train, others, max_files, full):
-            check_images(source, name, limit, report, progress)
-            check_labels(source, name, limit, report, progress)
+            check_images(source, name, limit, report, progress, full, channels)
+            check_labels(source, name, limit, report, progress, full)
     return report
 
 
@@ -131,6 +132,13 @@ def _named(
     limit = max_files if full else max(1, (max_files or 2) // 2)
     named: list[tuple[str, Source, int | None]] = [(source.name, source, max_files) for source in train]
     return named + [(source.name, source, limit) for sources in others.values() for source in sources]
+
+
+def channels_taken(cfg: Any) -> int | None:
+    """Channels of the images that the data preprocessor normalizes; None if it does not."""
+    found = find_preprocessor(cfg.get('model'))
+    mean = None if found is None else found[1].get('mean')
+    return len(mean) if is_sequence(mean) else None
 
 
 def _check_classes(

@@ -1,4 +1,4 @@
-"""Reads label files as training will, and counts classes; looks at image headers."""
+"""Reads label files as training will, and counts classes; looks at images, or only at their headers."""
 
 import os
 from collections import Counter
@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from mmengine.registry import TRANSFORMS
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from .report import ImageSizes, LabelHistogram, Report
 from .sources import Leaf, Source
 
 Progress = Callable[[Sequence[int], str], Iterable[int]]
 MAX_EXAMPLES = 5
+# Of a photograph, where a camera was turned; loading turns the image accordingly.
+ORIENTATION_TAG = 0x0112
 
 
 def evenly(total: int, count: int | None) -> list[int]:
@@ -32,18 +34,42 @@ class Problems:
     """Collects one kind of problem over many files, and reports it once with a few examples."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str, type[Exception]], list[str]] = {}
+        self.found: dict[tuple[str, str, type[Exception] | None], list[str]] = {}
 
-    def add(self, key: str, title: str, example: str, kind: type[Exception] = ValueError) -> None:
-        """Note one file. `title` holds `{n}` for the number of files."""
+    def add(self, key: str, title: str, example: str, kind: type[Exception] | None = ValueError) -> None:
+        """Note one file. `title` holds `{n}` for the number of files; a `kind` of None makes it a warning."""
         self.found.setdefault((key, title, kind), []).append(example)
 
     def report(self, report: Report) -> None:
-        """Turn each kind of problem into an error."""
+        """Turn each kind of problem into an error or a warning."""
         for (key, title, kind), examples in self.found.items():
             more = f'; and {len(examples) - MAX_EXAMPLES} more' if len(examples) > MAX_EXAMPLES else ''
-            shown = '; '.join(examples[:MAX_EXAMPLES])
-            report.error(key, f'{title.format(n=len(examples))}: {shown}{more}', kind)
+            message = f'{title.format(n=len(examples))}: {"; ".join(examples[:MAX_EXAMPLES])}{more}'
+            if kind is None:
+                report.warn(key, message)
+            else:
+                report.error(key, message, kind)
+
+
+def indices_to_read(leaf: Leaf, source: Source, max_files: int | None) -> list[int]:
+    """Which samples of a data set are read, if `max_files` of its source are."""
+    share = None if max_files is None else max(1, max_files * len(leaf.dataset) // max(source.length, 1))
+    return evenly(len(leaf.dataset), share)
+
+
+def damage(path: str) -> str | None:
+    """What is wrong with the pixels of a picture; None if nothing is, or if the format is none of PIL's.
+
+    OpenCV, which loads the images, fills up what is missing of a truncated file and says nothing; PIL does not.
+    """
+    try:
+        with Image.open(path) as image:
+            image.load()
+    except (UnidentifiedImageError, Image.DecompressionBombError):
+        return None
+    except Exception as error:  # a damaged file can raise anything
+        return f'{type(error).__name__}: {error}'
+    return None
 
 
 def check_labels(
@@ -52,6 +78,7 @@ def check_labels(
     max_files: int | None,
     report: Report,
     progress: Progress = _no_progress,
+    decode: bool = False,
 ) -> LabelHistogram | None:
     """Read label files of one source through the `LoadAnnotations` of its own pipeline.
 
@@ -61,6 +88,7 @@ def check_labels(
         max_files: Read at most so many, spread evenly; None reads all.
         report: Receives the findings and the histogram.
         progress: Wraps the indices that are gone through.
+        decode: Whether to look for truncated files, which some decoders fill up in silence.
 
     Returns:
         The histogram; None where there are no labels or no class names.
@@ -74,10 +102,9 @@ def check_labels(
     problems = Problems()
     for leaf in leaves:
         loader = TRANSFORMS.build(deepcopy(leaf.annotation_loaders[0][1]))
-        share = None if max_files is None else max(1, max_files * len(leaf.dataset) // max(source.length, 1))
         histogram.total_files += len(leaf.dataset)
-        for index in progress(evenly(len(leaf.dataset), share), f'labels of {name}'):
-            labels = _read_labels(leaf, index, loader, problems)
+        for index in progress(indices_to_read(leaf, source, max_files), f'labels of {name}'):
+            labels = _read_labels(leaf, index, loader, problems, decode)
             if labels is None:
                 continue
             histogram.files += 1
@@ -95,7 +122,7 @@ def check_labels(
                     '{n} label files hold values that are neither a class, 0 to '
                     f'{num_classes - 1} ({num_classes} classes), nor the ignored {leaf.ignore_index}',
                     f'{leaf.info(index).get("seg_map_path")} has {[int(v) for v in values[wrong][:8]]}'
-                    + _hint(values, num_classes),
+                    + _hint(values[~ignored], num_classes),
                 )
     problems.report(report)
     histogram.pixels, histogram.images = pixels.tolist(), images.tolist()
@@ -124,10 +151,13 @@ def _warn_about_classes(source: Source, histogram: LabelHistogram, report: Repor
         present = [name for name in histogram.classes if name not in absent]
         report.warn(source.key, f'the {histogram.files} label files read hold no class but {present}{extra}')
     elif histogram.files == histogram.total_files:
-        report.warn(source.key, f'{len(absent)} of {len(histogram.classes)} classes never occur: {absent}')
+        extra = ''
+        if absent[-1] == histogram.classes[-1] and any(leaf.info(0).get('reduce_zero_label') for leaf in source.leaves):
+            extra = '; are the classes counted from 0 already, so that reduce_zero_label=True hides the first one?'
+        report.warn(source.key, f'{len(absent)} of {len(histogram.classes)} classes never occur: {absent}{extra}')
 
 
-def _read_labels(leaf: Leaf, index: int, loader: Any, problems: Problems) -> np.ndarray | None:
+def _read_labels(leaf: Leaf, index: int, loader: Any, problems: Problems, decode: bool) -> np.ndarray | None:
     info = leaf.info(index)
     path = info.get('seg_map_path')
     if path is None:
@@ -139,6 +169,10 @@ def _read_labels(leaf: Leaf, index: int, loader: Any, problems: Problems) -> np.
         return None
     if leaf.is_local and not os.path.isfile(path):
         problems.add(leaf.key, '{n} label files do not exist', path, FileNotFoundError)
+        return None
+    damaged = damage(path) if decode and leaf.is_local else None
+    if damaged is not None:
+        problems.add(leaf.key, '{n} label files cannot be read', f'{path} ({damaged})')
         return None
     try:
         labels = loader(deepcopy(info))['gt_seg_map']
@@ -170,42 +204,77 @@ def _compare_with_image(leaf: Leaf, info: dict[str, Any], labels: np.ndarray, pr
                         '{n} label files need more than 8 bits, which loading cuts off',
                         f'{label_path} goes up to {largest}',
                     )
+            if image.format == 'JPEG':
+                problems.add(
+                    leaf.key,
+                    '{n} label files are JPEGs, whose compression changes labels: write them as PNG',
+                    label_path,
+                    None,
+                )
         if image_path is None or not os.path.isfile(image_path):
             return
-        with Image.open(image_path) as image:
-            width, height = image.size
-    except OSError:
+        (width, height), orientation = _header(image_path)
+    except Exception:
         return  # Not a format of PIL's, or a broken image, which the check of the images reports.
     if (height, width) != labels.shape:
+        turned = f' (as its EXIF orientation {orientation} turns it)' if orientation > 1 else ''
         problems.add(
             leaf.key,
             '{n} label files are not as large as their images',
-            f'{label_path} is {labels.shape[1]}x{labels.shape[0]}, {image_path} is {width}x{height}',
+            f'{label_path} is {labels.shape[1]}x{labels.shape[0]}, {image_path} is {width}x{height}{turned}',
         )
 
 
+def _header(path: str) -> tuple[tuple[int, int], int]:
+    """Width and height of an image as it is loaded, and its EXIF orientation (1: as it is stored)."""
+    with Image.open(path) as image:
+        width, height = image.size
+        # Asking a PNG for it would decode it.
+        orientation = int(image.getexif().get(ORIENTATION_TAG, 1)) if image.format in ('JPEG', 'MPO') else 1
+    return ((height, width) if orientation >= 5 else (width, height)), orientation
+
+
 def check_images(
-    source: Source, name: str, max_files: int | None, report: Report, progress: Progress = _no_progress
+    source: Source,
+    name: str,
+    max_files: int | None,
+    report: Report,
+    progress: Progress = _no_progress,
+    decode: bool = False,
+    channels: int | None = None,
 ) -> None:
-    """Look at image headers: files that are missing or broken, and sizes."""
+    """Look at images: files that are missing or broken, and sizes.
+
+    Args:
+        source: The data sets.
+        name: How they are called.
+        max_files: Read at most so many, spread evenly; None reads all.
+        report: Receives the findings.
+        progress: Wraps the indices that are gone through.
+        decode: Whether every image is loaded by the transform of its own pipeline, not only its header by PIL.
+        channels: Channels that the model takes; None if it does not say.
+    """
     sizes: Counter[tuple[int, int]] = Counter()
     problems = Problems()
     for leaf in source.leaves:
         if not leaf.is_local:
             continue
-        share = None if max_files is None else max(1, max_files * len(leaf.dataset) // max(source.length, 1))
-        for index in progress(evenly(len(leaf.dataset), share), f'images of {name}'):
-            path = leaf.info(index).get('img_path')
+        loader = None if leaf.image_loader is None else TRANSFORMS.build(deepcopy(leaf.image_loader))
+        for index in progress(indices_to_read(leaf, source, max_files), f'images of {name}'):
+            info = leaf.info(index)
+            path = info.get('img_path')
             if path is None:
                 continue
             if not os.path.isfile(path):
                 problems.add(leaf.key, '{n} images do not exist', path, FileNotFoundError)
                 continue
             try:
-                with Image.open(path) as image:
-                    sizes[image.size] += 1
-            except OSError as error:
-                problems.add(leaf.key, '{n} images cannot be read', f'{path} ({error})')
+                size = _size_of(leaf, info, loader, decode, channels, problems)
+            except Exception as error:  # a damaged file can raise anything
+                problems.add(leaf.key, '{n} images cannot be read', f'{path} ({type(error).__name__}: {error})')
+                continue
+            if size is not None:
+                sizes[size] += 1
     problems.report(report)
     if sizes:
         widths, heights = [w for w, _ in sizes], [h for _, h in sizes]
@@ -219,3 +288,40 @@ def check_images(
                 (max(widths), max(heights)),
             )
         )
+
+
+def _size_of(
+    leaf: Leaf, info: dict[str, Any], loader: Any, decode: bool, channels: int | None, problems: Problems
+) -> tuple[int, int] | None:
+    """Width and height of one image as it is loaded; None where only loading would tell, and there is no loader."""
+    path, size, orientation = info['img_path'], None, 1
+    try:
+        size, orientation = _header(path)
+    except (UnidentifiedImageError, Image.DecompressionBombError):
+        decode = True  # None of PIL's formats, or a size that PIL refuses: the loader has to say.
+    if orientation > 1 and leaf.has_labels:
+        problems.add(
+            leaf.key,
+            '{n} images have an EXIF orientation, by which loading turns the image but not its labels; turn the files',
+            f'{path} ({orientation})',
+            None,
+        )
+    if not decode:
+        return size
+    damaged = damage(path)
+    if damaged is not None:
+        problems.add(leaf.key, '{n} images cannot be read', f'{path} ({damaged})')
+        return size
+    if loader is None:
+        if size is None:
+            problems.add(leaf.key, '{n} images cannot be read', f'{path} (no picture)')
+        return size
+    image = loader(deepcopy(info))['img']
+    found = image.shape[2] if image.ndim == 3 else 1
+    if channels is not None and found != channels:
+        problems.add(
+            leaf.key,
+            f'{{n}} images have another number of channels than the {channels} that the data preprocessor takes',
+            f'{path} has {found}',
+        )
+    return image.shape[1], image.shape[0]

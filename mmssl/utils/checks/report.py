@@ -1,6 +1,5 @@
 """What the checks found: errors and warnings that name the config key, and figures about data, batch and memory."""
 
-import statistics
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -103,12 +102,12 @@ class LabelHistogram:
         return lines
 
     def class_weight(self) -> list[float]:
-        """Square root of the median frequency over each class's frequency, to two digits, for imbalanced classes.
+        """Weights for imbalanced classes: one over the square root of a class's share, with mean 1 over all pixels.
 
-        The root is a compromise: weights of the full ratio make rare classes spill over their neighbours.
+        The root is a compromise: with the full inverse, rare classes spill over their neighbours.
         """
-        middle = statistics.median(self.pixels)
-        return [round((middle / count) ** 0.5, 2) for count in self.pixels]
+        roots = [(count / sum(self.pixels)) ** 0.5 for count in self.pixels]
+        return [round(1 / (root * sum(roots)), 2) for root in roots]
 
 
 @dataclass

@@ -1,10 +1,12 @@
 """Builds the data sets of a config without their pipelines, and finds missing files, empty sources and overlap."""
 
 import copy
+import difflib
 import glob
 import hashlib
 import inspect
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,8 @@ from mmengine.registry import DATASETS, DefaultScope, Registry
 
 from .nodes import branches_of, get, is_sequence, type_name, walk
 from .report import Report
+
+LIBRARIES = ('mmengine', 'mmpretrain', 'mmseg', 'mmssl')
 
 
 @dataclass
@@ -51,6 +55,12 @@ class Leaf:
     def annotation_loaders(self) -> list[tuple[str, Mapping[str, Any]]]:
         """The transforms that load labels."""
         return [(k, t) for k, t in walk(self.pipeline, self.key_of_pipeline) if 'Annotation' in type_name(t)]
+
+    @property
+    def image_loader(self) -> Mapping[str, Any] | None:
+        """The transform that loads the image; None if there is none."""
+        transforms = (t for _, t in walk(self.pipeline, self.key_of_pipeline))
+        return next((t for t in transforms if re.match('Load.*Image', type_name(t))), None)
 
     @property
     def has_labels(self) -> bool:
@@ -163,7 +173,7 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
     pipeline_key, transforms = pipeline or (f'{key}.pipeline', [])
     for _, _, made in branches_of(transforms, pipeline_key):
         source.branches.update(made)
-    if not _paths_exist(node, key, report):
+    if not _prefixes_known(node, key, report) or not _paths_exist(node, key, report):
         source.complete = False
         return 0
     config = copy.deepcopy(node)
@@ -213,21 +223,40 @@ def _paths_exist(node: Mapping[str, Any], key: str, report: Report) -> bool:
                 continue
             full = os.path.join(root, path)
             # Images may be named by a pattern, which only has to match something.
-            if os.path.exists(full) or (glob.has_magic(full) and next(glob.iglob(full, recursive=True), None)):
+            if os.path.exists(full) or next(glob.iglob(path, root_dir=root or None, recursive=True), None):
                 continue
             report.error(path_key, f'no such file or folder: {_shown(full)}', FileNotFoundError)
             found = False
     prefixes = node.get('data_prefix')
     for name, path in prefixes.items() if isinstance(prefixes, Mapping) else ():
         if path and isinstance(path, str) and not os.path.isdir(os.path.join(root, path)):
-            # Some data sets take a file name prefix here, so a folder that starts so is enough.
-            if Path(root, path).parent.is_dir() and any(Path(root, path).parent.glob(Path(path).name + '*')):
-                continue
-            report.error(
-                f'{key}.data_prefix.{name}', f'no such folder: {_shown(os.path.join(root, path))}', FileNotFoundError
-            )
+            full = os.path.join(root, path)
+            report.error(f'{key}.data_prefix.{name}', f'no such folder: {_shown(full)}', FileNotFoundError)
             found = False
     return found
+
+
+def _prefixes_known(node: Mapping[str, Any], key: str, report: Report) -> bool:
+    """Report a name in `data_prefix` that the data set would never look at."""
+    kind, prefixes = find_class(DATASETS, node.get('type')), node.get('data_prefix')
+    if not isinstance(kind, type) or not isinstance(prefixes, Mapping):
+        return True
+    known = {'img_path'}
+    for base in kind.__mro__:
+        parameter = inspect.signature(base.__init__).parameters.get('data_prefix')
+        if parameter is not None and isinstance(parameter.default, Mapping):
+            known.update(parameter.default)
+    unknown = [str(name) for name in prefixes if name not in known]
+    if kind.__module__.partition('.')[0] not in LIBRARIES:
+        # A data set of the user's own may read names that its signature does not tell.
+        unknown = [name for name in unknown if difflib.get_close_matches(name, known - set(prefixes), n=1)]
+    for name in unknown:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f'; is {close[0]!r} meant?' if close else ''
+        report.error(
+            f'{key}.data_prefix.{name}', f'is not read by {type_name(node)}; allowed: {", ".join(sorted(known))}{hint}'
+        )
+    return not unknown
 
 
 def _shown(path: str) -> str:
