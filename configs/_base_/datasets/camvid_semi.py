@@ -3,16 +3,10 @@ _base_ = './camvid.py'
 branches = ['sup', 'unsup_weak']
 train_dataloader = dict(
     batch_size=12,
-    sampler=dict(_delete_=True, type='mmssl.MultiSourceSampler', source_ratio=[1, 2]),
+    sampler=dict(source_ratio=[1, 2]),
     dataset=dict(
-        _delete_=True,
-        type='mmssl.MultiSourceDataset',
         sources=dict(
             labeled=dict(
-                type='mmssl.CamVidDataset',
-                data_root=_base_.data_root,
-                ann_file=f'{_base_.split_dir}/labeled_1-8.txt',
-                data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
                 pipeline=[
                     _base_.load_image,
                     dict(type='LoadAnnotations'),

@@ -5,3 +5,4 @@ _base_ = [
     '../../_base_/schedules/cpu_2k.py',
     '../../_base_/default_runtime.py',
 ]
+model = dict(decode_head=dict(loss_decode=_base_.weighted_cross_entropy))
