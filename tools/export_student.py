@@ -64,7 +64,10 @@ def choose_student(cfg: Config, state_dict: Mapping[str, Tensor], wanted: str | 
                              'is nothing to export')
         raise ValueError(f'checkpoint: found no sub-model with a backbone; its keys are like {list(state_dict)[:3]}')
     if wanted is None:
-        wanted = (cfg.model.get('semi_test_cfg') or {}).get('predict_on', names[0])
+        from mmssl.registry import MODELS
+        kind = MODELS.get(kind_of(cfg.model))
+        default = getattr(kind, 'PREDICT_ON', None) or next(iter(getattr(kind, 'MODELS_HELD', ())), names[0])
+        wanted = (cfg.model.get('semi_test_cfg') or {}).get('predict_on', default)
         if wanted not in names:
             raise ValueError(f'--student: model.semi_test_cfg.predict_on is {wanted!r}, which is no single model; '
                              f'choose one of {", ".join(names)}')

@@ -1,7 +1,9 @@
 """Pieces of mmssl, taken by name into a project outside our tree, in every scope of OpenMMLab."""
 
 import json
+import math
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +108,86 @@ except ImportError as error:
     print(error)
 """, tmp_path)
     assert 'mmssl.CrossPseudoSupervision needs mmseg' in output and 'pip install onedl-mmsegmentation' in output
+
+
+# What each config of the project's tree must log, beside the metric of its validation.
+PROJECT = {
+    'supervised': {'decode.loss_ce'},
+    'ohem': {'decode.loss_ce', 'decode.loss_ohem'},
+    'two_sources': {'decode.loss_ce'},
+    'own_method': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
+    'cps': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
+    'mean_teacher': {'sup_student.decode.loss_ce', 'unsup_loss'},
+    'no_scope': {'sup_student2.decode.loss_ce', 'unsup_loss'},
+    'by_path': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
+    'by_config_path': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
+    'by_read_base': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
+}
+# As mmseg's tools/train.py, without its options.
+TRAIN = """
+import sys
+from pathlib import Path
+assert 'mmssl' not in sys.modules
+from mmengine.config import Config
+from mmengine.runner import Runner
+name, expected = sys.argv[1:]
+cfg = Config.fromfile(f'configs/{name}.py')
+cfg.work_dir = f'work_dirs/{name}'
+Runner.from_cfg(cfg).train()
+if name == 'supervised':
+    assert 'mmssl' not in sys.modules
+else:
+    assert Path(sys.modules['mmssl'].__file__).resolve().parent == Path(expected).resolve()
+"""
+
+
+def foreign_project(folder, path_of_mmssl, vendored):
+    """A copy of the foreign project, and the command and environment that train every config of it.
+
+    ``path_of_mmssl`` is put on the path, and ``vendored``, which holds ``configs``, beside the project's own files.
+    """
+    project = shutil.copytree(Path(__file__).with_name('foreign_project'), folder / 'project')
+    (project / 'third_party').mkdir()
+    (project / 'third_party' / 'mmssl').symlink_to(vendored)
+    jobs = [dict(name=name, code=TRAIN, argv=[name, str(path_of_mmssl / 'mmssl')]) for name in PROJECT]
+    preload = ['mmseg.apis', 'mmseg.models', 'mmseg.datasets', 'mmseg.engine', 'mmseg.evaluation', 'mmengine.runner']
+    (folder / 'jobs.json').write_text(json.dumps(dict(preload=preload, jobs=jobs)))
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(project), str(path_of_mmssl)]),
+                   'CUDA_VISIBLE_DEVICES': ''}  # yapf: disable
+    command = [sys.executable, '-W', 'ignore', str(REPO_ROOT / 'tests' / 'run_forked.py'), str(folder / 'jobs.json')]
+    return project, command, environment
+
+
+def check_project(project, result):
+    assert result.returncode == 0, result.stderr
+    for name, job in json.loads(result.stdout.splitlines()[-1]).items():
+        assert job['rc'] == 0, f'{name}: {job["output"][-3000:]}'
+        (path,) = (project / 'work_dirs' / name).glob('*/vis_data/scalars.json')
+        entries = [json.loads(line) for line in path.read_text().splitlines()]
+        losses = [entry for entry in entries if 'loss' in entry]
+        assert len(losses) == 2 and PROJECT[name] <= set(losses[-1]), f'{name}: {sorted(losses[-1])}'
+        assert all(math.isfinite(entry['loss']) for entry in losses)
+        assert [entry['mIoU'] for entry in entries if 'mIoU' in entry]
+        assert (project / 'work_dirs' / name / 'iter_2.pth').is_file()
+
+
+def test_a_foreign_project_trains_with_whole_configs_and_single_pieces(make_segmentation_data, tmp_path):
+    project, command, environment = foreign_project(tmp_path, REPO_ROOT, REPO_ROOT)
+    make_segmentation_data(project / 'data')
+    check_project(project, subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True,
+                                          timeout=500))  # yapf: disable
+
+
+@pytest.mark.slow
+def test_the_foreign_project_trains_with_the_installed_wheel(make_segmentation_data, tmp_path):
+    skipped = shutil.ignore_patterns('.git', '.venv*', 'build', 'dist', '*.egg-info', 'work_dirs', 'data', '.mim',
+                                     '_build', '__pycache__', '.pytest_cache', '.ruff_cache')  # yapf: disable
+    source = shutil.copytree(REPO_ROOT, tmp_path / 'source' / 'mmssl', symlinks=True, ignore=skipped)
+    options = ['--no-deps', '--no-build-isolation', '--disable-pip-version-check', '-q', '--target']
+    subprocess.run([sys.executable, '-m', 'pip', 'install', *options, str(tmp_path / 'installed'), str(source)],
+                   cwd=tmp_path, check=True, timeout=300)  # yapf: disable
+    installed = tmp_path / 'installed'
+    project, command, environment = foreign_project(tmp_path, installed, installed / 'mmssl')
+    make_segmentation_data(project / 'data')
+    check_project(project, subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True,
+                                          timeout=500))  # yapf: disable

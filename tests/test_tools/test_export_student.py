@@ -303,6 +303,14 @@ def test_a_teacher_is_exported_by_name(tmp_path: Path, segmentation_data: Simple
     assert torch.equal(state['decode_head.conv_seg.weight'], teacher.decode_head.conv_seg.weight)
 
 
+def test_without_a_name_the_model_that_predicts_is_exported(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
+    cfg = config(segmentation_data, type='mmssl.MeanTeacherSegmentor', semi_train_cfg={})
+    del cfg.model['semi_test_cfg']
+    save(tmp_path, cfg, names=('student', 'teacher'))
+    run(tmp_path)
+    assert [path.name for path in sorted((tmp_path / 'out').iterdir())] == ['teacher.pth', 'teacher.py']
+
+
 def test_losses_of_ours_are_taken_out(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
     ours = dict(type='mmssl.ADRLoss')
     save(tmp_path, config(segmentation_data, segmentor=segmentor(loss_decode=[dict(type='DiceLoss'), ours])))
@@ -465,3 +473,105 @@ def test_a_list_that_mmseg_would_misread_is_said(text: str, message: str, tmp_pa
     run(tmp_path)
     assert 'test_dataloader' in capsys.readouterr().err
     assert 'test_dataloader' not in Config.fromfile(tmp_path / 'out/student2.py')
+
+
+def training_config(data: SimpleNamespace) -> Config:
+    """CPS for four iterations, validated twice, with the best checkpoint kept."""
+    cfg = config(data, semi_test_cfg=dict(predict_on='student1'))
+    branches, load = ['sup', 'unsup_weak'], [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations')]
+    cfg.train_dataloader = dict(
+        batch_size=4, num_workers=0, sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 1]),
+        dataset=dict(type='mmssl.MultiSourceDataset', sources=dict(
+            labeled=dict(
+                type='mmssl.SplitSegDataset', data_root=str(data.root), ann_file='splits/labeled.txt',
+                metainfo=dict(classes=data.classes, palette=data.palette),
+                data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
+                pipeline=[*load, dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')])]),
+            unlabeled=dict(
+                type='mmssl.UnlabeledImageDataset', data_root=str(data.root), ann_file='splits/unlabeled.txt',
+                img_path='img_dir/train',
+                pipeline=[load[0], dict(type='mmssl.MultiBranch', branches=branches,
+                                        unsup_weak=[dict(type='PackSegInputs')])]))))  # yapf: disable
+    cfg.update(
+        model=dict(cfg.model, segmentor=dict(segmentor(), backbone=dict(
+            type='ResNetV1c', depth=18, stem_channels=8, base_channels=8, num_stages=4))),
+        optim_wrapper=dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.05, momentum=0.9)),
+        train_cfg=dict(type='IterBasedTrainLoop', max_iters=4, val_interval=2), test_evaluator=cfg.val_evaluator,
+        default_hooks=dict(logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+                           checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2, save_best='mIoU')),
+        log_processor=dict(by_epoch=False), randomness=dict(seed=0), custom_hooks=[])  # yapf: disable
+    return cfg
+
+
+def logged(work_dir: Path, key: str, step: int) -> float:
+    """A metric that a training run wrote after so many iterations."""
+    (path,) = work_dir.glob('*/vis_data/scalars.json')
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    (value,) = [entry[key] for entry in entries if key in entry and entry['step'] == step]
+    return value
+
+
+@pytest.mark.slow
+@pytest.mark.dist
+def test_training_evaluation_and_stock_evaluation_agree(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
+    """A run's last and best metric, ``tools/test.py`` on its checkpoint, and the export under stock mmseg."""
+    cps = training_config(segmentation_data)
+    ema = training_config(segmentation_data)
+    ema.custom_hooks = [dict(type='EMAHook', momentum=0.3)]
+    teacher = training_config(segmentation_data)
+    teacher.model = dict(
+        type='mmssl.MeanTeacherSegmentor', segmentor=cps.model.segmentor, data_preprocessor=cps.model.data_preprocessor,
+        semi_train_cfg=dict(strong_branches=['unsup_weak']))  # yapf: disable
+    teacher.custom_hooks = [dict(type='mmssl.MeanTeacherHook', momentum=0.3)]
+    for name, cfg in dict(cps=cps, ema=ema, teacher=teacher).items():
+        cfg.dump(tmp_path / f'{name}.py')
+    tools = {name: str(REPO / 'tools' / f'{name}.py') for name in ('train', 'test', 'export_student')}
+    jobs = [dict(name=f'train {name}', script=tools['train'], argv=[f'{name}.py', '--work-dir', name])
+            for name in ('cps', 'ema', 'teacher')]  # yapf: disable
+    forked(tmp_path, preload=['mmseg.apis'], jobs=jobs)
+    process = subprocess.run(
+        ['bash', str(REPO / 'tools/dist_train.sh'), 'cps.py', '2', '--work-dir', 'ddp'], cwd=tmp_path,
+        env={**os.environ, 'PYTHON': sys.executable, 'CUDA_VISIBLE_DEVICES': ''}, capture_output=True, text=True,
+        timeout=500)  # yapf: disable
+    assert process.returncode == 0, process.stderr[-3000:]
+
+    (best,) = (tmp_path / 'cps').glob('best_mIoU_iter_*.pth')
+    # name -> (config, checkpoint, sub-model, what was logged for it: the model that predicts in validation)
+    step = int(best.stem.rpartition('_')[2])
+    cases = {
+        'cps': ('cps.py', 'cps/iter_4.pth', 'student1', logged(tmp_path / 'cps', 'mIoU', 4)),
+        'best': ('cps.py', f'cps/{best.name}', 'student1', logged(tmp_path / 'cps', 'mIoU', step)),
+        'other': ('cps.py', 'cps/iter_4.pth', 'student2', None),
+        'ema': ('ema.py', 'ema/iter_4.pth', 'student1', logged(tmp_path / 'ema', 'mIoU', 4)),
+        'teacher': ('teacher.py', 'teacher/iter_4.pth', 'teacher', logged(tmp_path / 'teacher', 'mIoU', 4)),
+        'student': ('teacher.py', 'teacher/iter_4.pth', 'student', None),
+        'ddp': ('cps.py', 'ddp/iter_4.pth', 'student1', logged(tmp_path / 'ddp', 'mIoU', 4)),
+    }
+    jobs = []
+    for name, (path, checkpoint, student, _) in cases.items():
+        option = f'model.semi_test_cfg.predict_on={student}'
+        jobs += [dict(name=f'test {name}', script=tools['test'],
+                      argv=[path, checkpoint, '--work-dir', f'test_{name}', '--cfg-options', option]),
+                 dict(name=f'export {name}', script=tools['export_student'],
+                      argv=[checkpoint, '--out', f'{name}/out', '--student', student])]  # yapf: disable
+    forked(tmp_path, preload=['mmseg.apis'], jobs=jobs)
+    image = str(segmentation_data.root / 'img_dir/val/val_000.jpg')
+    for name in cases:
+        (tmp_path / name).mkdir(exist_ok=True)
+        torch.save(torch.randn(1, 3, 40, 48), tmp_path / name / 'inputs.pth')
+    jobs = [dict(name=f'stock {name}', code=STOCK, argv=[name, case[2], image]) for name, case in cases.items()]
+    forked(tmp_path, preload=['mmseg.apis'], blocked=['mmssl'], jobs=jobs)
+    for name, (_, checkpoint, student, expected) in cases.items():
+        (path,) = (tmp_path / f'test_{name}').glob('*/*.json')
+        tested = json.loads(path.read_text())
+        stock = json.loads((tmp_path / name / 'stock.json').read_text())
+        assert stock['metrics']['mIoU'] == pytest.approx(tested['mIoU'], abs=1e-6), name
+        assert expected is None or tested['mIoU'] == pytest.approx(expected, abs=1e-6), name
+        assert stock['dataset_meta']['classes'] == segmentation_data.classes
+        exported = tmp_path / name / 'out' / f'{student}.pth'
+        assert exported.stat().st_size < 0.5 * (tmp_path / checkpoint).stat().st_size
+    weights = {name: torch.load(tmp_path / name / 'out' / f'{student}.pth', weights_only=True)['state_dict']
+               for name, (*_, student, _) in cases.items()}  # yapf: disable
+    for first, second in (('cps', 'other'), ('cps', 'ema'), ('cps', 'ddp'), ('student', 'teacher')):
+        key = 'decode_head.conv_seg.weight'
+        assert not torch.equal(weights[first][key], weights[second][key])
