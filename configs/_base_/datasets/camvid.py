@@ -11,6 +11,9 @@ class_weight = [0.89, 0.75, 3.47, 0.64, 1.74, 1.07, 3.39, 4.43, 1.46, 4.24, 4.86
 weighted_cross_entropy = dict(
     _delete_=True, type='CrossEntropyLoss', reduction='none', class_weight=class_weight)
 load_image = dict(type='LoadImageFromFile')
+# Decoding the PNGs costs more than training on them, so each is decoded once and kept at the largest size that is used.
+shrink = dict(type='Resize', scale=(240, 180), keep_ratio=True, interpolation='area')
+load_with_labels = dict(type='mmssl.Cached', transforms=[load_image, dict(type='LoadAnnotations'), shrink])
 geometry = [
     dict(type='RandomResize', scale=(160, 120), ratio_range=(0.75, 1.5), keep_ratio=True),
     dict(type='RandomCrop', crop_size=crop_size),
@@ -21,7 +24,7 @@ labeled = dict(
     data_root=data_root,
     ann_file=f'{split_dir}/labeled_1-8.txt',
     data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
-    pipeline=[load_image, dict(type='LoadAnnotations'), *geometry, dict(type='PackSegInputs')])
+    pipeline=[load_with_labels, *geometry, dict(type='PackSegInputs')])
 train_dataloader = dict(
     batch_size=4,
     num_workers=2,
@@ -41,7 +44,7 @@ val_dataloader = dict(
         data_prefix=dict(img_path='img_dir/val', seg_map_path='ann_dir/val'),
         pipeline=[
             load_image,
-            dict(type='Resize', scale=(160, 120), keep_ratio=True),
+            dict(type='Resize', scale=(160, 120), keep_ratio=True, interpolation='area'),
             # After Resize: the metric compares with the labels at their own resolution.
             dict(type='LoadAnnotations'),
             dict(type='PackSegInputs'),

@@ -8,8 +8,7 @@ train_dataloader = dict(
         sources=dict(
             labeled=dict(
                 pipeline=[
-                    _base_.load_image,
-                    dict(type='LoadAnnotations'),
+                    _base_.load_with_labels,
                     *_base_.geometry,
                     dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')]),
                 ]),
@@ -19,11 +18,10 @@ train_dataloader = dict(
                 ann_file=f'{_base_.split_dir}/unlabeled_1-8.txt',
                 img_path='img_dir/train',
                 # The truth of the unlabeled images is for FPLDiagnosticsHook alone; without it, drop this key and
-                # LoadAnnotations below.
+                # load without labels below.
                 seg_map_path='ann_dir/train',
                 pipeline=[
-                    _base_.load_image,
-                    dict(type='LoadAnnotations'),
+                    _base_.load_with_labels,
                     dict(type='mmssl.TrackPadding'),
                     *_base_.geometry,
                     dict(

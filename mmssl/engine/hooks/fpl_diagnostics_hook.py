@@ -59,8 +59,8 @@ class FPLDiagnosticsHook(RecordingHook):
         """Check that the model can record and that the unlabeled images bring their truth."""
         super().before_train(runner)
         for name, source in named_sources(runner.train_dataloader.dataset):
-            loads = any(type(step).__name__ == 'LoadAnnotations' for step in source.pipeline.transforms)
-            if isinstance(source, UnlabeledImageDataset) and (source.seg_map_path is None or not loads):
+            if isinstance(source, UnlabeledImageDataset) and (
+                    source.seg_map_path is None or not loads_labels(source.pipeline)):
                 raise missing_truth(name)
 
     def on_record(self, runner: Runner, model: Any, record: Any) -> None:
@@ -75,6 +75,14 @@ class FPLDiagnosticsHook(RecordingHook):
             wanted = any(fnmatch.fnmatchcase(name, key) for key in self.keys)
             if wanted and value.dim() == 0 and torch.isfinite(value):
                 runner.message_hub.update_scalar(f'train/unsup_{name}', value.item())
+
+
+def loads_labels(step: Any) -> bool:
+    """Whether a pipeline or transform loads label maps, itself or in a pipeline inside it (``mmssl.Cached``)."""
+    if isinstance(step, (list, tuple)):
+        return any(loads_labels(inner) for inner in step)
+    inner = getattr(step, 'transforms', None)
+    return type(step).__name__ == 'LoadAnnotations' if inner is None else loads_labels(inner)
 
 
 def missing_truth(source: str) -> ValueError:
