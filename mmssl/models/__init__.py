@@ -12,4 +12,4 @@ from . import data_preprocessors, losses, mixing  # noqa: F401
 if is_importable('mmseg'):
     from . import segmentors  # noqa: F401
 else:
-    register_missing(MODELS, ['CrossPseudoSupervision', 'MeanTeacherSegmentor'], 'mmseg')
+    register_missing(MODELS, ['AELSegmentor', 'CrossPseudoSupervision', 'MeanTeacherSegmentor'], 'mmseg')

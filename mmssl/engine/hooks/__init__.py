@@ -1,8 +1,13 @@
 """Hooks that watch semi-supervised training or keep a part of its state."""
 
+from .ael_hook import AELHook
+from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .fpl_diagnostics_hook import FPLDiagnosticsHook
 from .iteration_seed_hook import IterationSeedHook
 from .mean_teacher_hook import MeanTeacherHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 
-__all__ = ['FPLDiagnosticsHook', 'IterationSeedHook', 'MeanTeacherHook', 'PseudoLabelVisualizationHook']
+__all__ = [
+    'AELHook', 'AtomicCheckpointHook', 'FPLDiagnosticsHook',
+    'IterationSeedHook', 'MeanTeacherHook', 'PseudoLabelVisualizationHook'
+]
