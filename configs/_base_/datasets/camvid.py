@@ -11,7 +11,7 @@ class_weight = [0.89, 0.75, 3.47, 0.64, 1.74, 1.07, 3.39, 4.43, 1.46, 4.24, 4.86
 weighted_cross_entropy = dict(
     _delete_=True, type='CrossEntropyLoss', reduction='none', class_weight=class_weight)
 load_image = dict(type='LoadImageFromFile')
-# Decoding the PNGs costs more than training on them, so each is decoded once and kept at the largest size that is used.
+# On two cores the workers take time from training: each image is decoded once and kept at the largest size used.
 shrink = dict(type='Resize', scale=(240, 180), keep_ratio=True, interpolation='area')
 load_with_labels = dict(type='mmssl.Cached', transforms=[load_image, dict(type='LoadAnnotations'), shrink])
 geometry = [

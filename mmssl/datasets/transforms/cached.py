@@ -17,8 +17,8 @@ from mmssl.registry import TRANSFORMS
 class Cached(BaseTransform):
     """Run transforms once for each image, and later give out copies of what they made.
 
-    For data sets whose decoding costs more than training on them: small networks, few images, large files. Put loading
-    and a first reduction of size inside, and what draws random numbers after it. Each data loader worker has a cache of
+    For small networks on few cores, where workers that decode large files take time from training. Put loading and a
+    first reduction of size inside, and what draws random numbers after it. Each data loader worker has a cache of
     its own, which ``persistent_workers=True`` keeps from epoch to epoch. The cached samples equal those of the plain
     transforms, so training is the same with and without it.
 
