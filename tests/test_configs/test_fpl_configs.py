@@ -32,6 +32,14 @@ BUILT = [
 ]  # fmt: skip
 
 
+METHODS = {
+    'supervised': 'EncoderDecoder',
+    'cps': 'mmssl.CrossPseudoSupervision',
+    'cps-cutmix': 'mmssl.CrossPseudoSupervision',
+    'mean-teacher-cutmix': 'mmssl.MeanTeacherSegmentor',
+}
+
+
 @pytest.fixture(scope='module', params=CONFIGS)
 def config(request: pytest.FixtureRequest) -> Iterator[Config]:
     yield Config.fromfile(str(ROOT / request.param))
@@ -47,11 +55,17 @@ def nodes(value: Any) -> Iterator[dict]:
             yield from nodes(child)
 
 
+def unlabeled_branches(semi_train_cfg: dict, method: str) -> list[str]:
+    """Branches of the unlabeled images that the model of a method reads."""
+    strong = [] if 'cps' in method else semi_train_cfg.get('strong_branches', ['unsup_strong'])
+    return list(dict.fromkeys(['unsup_weak', *strong]))
+
+
 def test_config_is_consistent(config: Config) -> None:
     assert config.default_scope == 'mmseg'
     assert config.train_cfg.max_iters == config.param_scheduler[0].end
-    semi = config.model.type == 'mmssl.CrossPseudoSupervision'
-    segmentor = config.model.segmentor if semi else config.model
+    method = Path(config.filename).name.split('_')[0]
+    segmentor = config.model.get('segmentor', config.model)
     loader = config.train_dataloader
     gpus = 1 if 'camvid' in config.filename else 4
     assert config.auto_scale_lr == dict(enable=False, base_batch_size=gpus * loader.batch_size)
@@ -63,15 +77,22 @@ def test_config_is_consistent(config: Config) -> None:
         kind = node.get('type')
         if isinstance(kind, str) and '.' in kind:
             assert kind.startswith('mmssl.'), kind
-    if semi:
+    kind = METHODS[method.removeprefix('fpl-')]
+    assert config.model.type == kind
+    if 'segmentor' in config.model:
         ratio = loader.sampler.source_ratio
         assert loader.batch_size % sum(ratio) == 0
         mixed = config.model.semi_train_cfg.get('mix') is not None
+        assert ('cutmix' in method) == mixed
         assert ratio == ([1, 2] if mixed or gpus == 1 else [1, 1])
-        assert config.model.semi_train_cfg.unsup_on == ('unlabeled' if mixed else 'all')
-        assert ('cutmix' in Path(config.filename).name) == mixed
-        fpl = Path(config.filename).name.startswith('fpl-')
-        assert (config.model.semi_train_cfg.get('unsup_loss', {}).get('type') == 'mmssl.FPLLoss') == fpl
+        if 'cps' in method:
+            assert config.model.semi_train_cfg.unsup_on == ('unlabeled' if mixed else 'all')
+        else:
+            assert [hook.type for hook in config.custom_hooks].count('mmssl.MeanTeacherHook') == 1
+        loss = config.model.semi_train_cfg.get('unsup_loss', {}).get('type')
+        assert (loss == 'mmssl.FPLLoss') == method.startswith('fpl-')
+        branches = {tuple(source.pipeline[-1].branches) for source in loader.dataset.sources.values()}
+        assert branches == {('sup', *unlabeled_branches(config.model.semi_train_cfg, method))}
         lists = [source.ann_file for source in loader.dataset.sources.values()]
         assert lists[0].replace('labeled', 'unlabeled') == lists[1]
         low = '-low' in Path(config.filename).name
@@ -149,8 +170,10 @@ def test_one_training_step(name: str) -> None:
         return torch.randint(0, 256, (3, *size), dtype=torch.uint8)
 
     if 'segmentor' in model_cfg:
-        branches = dict(sup=config.train_dataloader.sampler.source_ratio[0] * 2)
-        branches['unsup_weak'] = config.train_dataloader.sampler.source_ratio[1] * 2
+        labeled, unlabeled = config.train_dataloader.sampler.source_ratio
+        method = Path(name).name.split('_')[0]
+        branches = dict.fromkeys(unlabeled_branches(model_cfg.semi_train_cfg, method), unlabeled * 2)
+        branches['sup'] = labeled * 2
         data = dict(
             inputs={branch: [image() for _ in range(count)] for branch, count in branches.items()},
             data_samples={
@@ -159,11 +182,16 @@ def test_one_training_step(name: str) -> None:
         )
     else:
         data = dict(inputs=[image() for _ in range(2)], data_samples=[sample(True) for _ in range(2)])
+    if hasattr(model, 'initialize_teacher'):
+        model.initialize_teacher()
     before = {key: value.clone() for key, value in model.named_parameters()}
     log = model.train_step(data, optim_wrapper)
     assert 'segmentor' not in model_cfg or log['unsup_loss'] > 0
     assert all(torch.isfinite(value).all() for value in log.values())
-    assert all(not torch.equal(before[key], value) for key, value in model.named_parameters() if value.dim() > 1)
+    # The teacher is the hook's.
+    for key, value in model.named_parameters():
+        if value.dim() > 1:
+            assert torch.equal(before[key], value) == key.startswith('teacher.')
 
 
 @pytest.mark.parametrize('name', ['camvid_semi', 'voc2012_semi', 'cityscapes_semi'])
