@@ -25,8 +25,8 @@ from torch import Tensor
 
 from mmssl.utils.checks.nodes import find_preprocessor, get
 from mmssl.utils.checks.sources import config_scope
-from mmssl.utils.checks.tool import one_line, read_config
-from mmssl.utils.cli import USER_ERRORS, OptionsAction
+from mmssl.utils.cli import USER_ERRORS, OptionsAction, read_config
+from mmssl.utils.errors import one_line
 from mmssl.visualization import Panel, draw_panels
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')

@@ -14,8 +14,8 @@ from pathlib import Path
 from mmengine.utils import ProgressBar
 
 from mmssl.utils.checks import full_check
-from mmssl.utils.checks.tool import one_line, read_config
-from mmssl.utils.cli import USER_ERRORS, OptionsAction
+from mmssl.utils.cli import USER_ERRORS, OptionsAction, read_config
+from mmssl.utils.errors import one_line
 
 
 def progress(indices: Sequence[int], title: str) -> Iterator[int]:

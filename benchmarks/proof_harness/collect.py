@@ -3,7 +3,6 @@
 import datetime
 import importlib.metadata
 import itertools
-import json
 import os
 import platform
 import statistics
@@ -13,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmssl.utils import logs
+
 MAX_POINTS = 100
 # What a run is made of, as git's path patterns.
 CODE = ('mmssl', 'configs/*.py', 'configs/*.txt', 'tools', 'benchmarks/*.py')
-NOT_CURVES = ('iter', 'step', 'epoch', 'time', 'data_time', 'memory', 'base_lr')
+NOT_CURVES = (*logs.PLACES, 'time', 'data_time', 'memory', 'base_lr')
 DISTRIBUTIONS = {
     'torch': ('torch', ), 'numpy': ('numpy', ), 'mmengine': ('onedl-mmengine', 'mmengine'),
     'mmcv': ('onedl-mmcv', 'mmcv', 'mmcv-lite'), 'mmseg': ('onedl-mmsegmentation', 'mmsegmentation'),
@@ -43,16 +44,7 @@ class Log:
 
 def read_lines(work_dir: Path) -> list[list[dict[str, Any]]]:
     """The lines of every ``scalars.json`` below ``work_dir``, one list per session, oldest first."""
-    sessions = []
-    for path in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        lines = []
-        for text in path.read_text(encoding='utf-8').splitlines():
-            try:
-                lines.append(json.loads(text))
-            except json.JSONDecodeError:  # the line that a killed process was writing
-                continue
-        sessions.append(lines)
-    return sessions
+    return [logs.read_lines(path) for path in sorted(work_dir.glob('*/vis_data/scalars.json'))]
 
 
 def read_scalars(work_dir: Path, metric: str) -> Log:
@@ -62,32 +54,22 @@ def read_scalars(work_dir: Path, metric: str) -> Log:
         work_dir: Work dir of the run.
         metric: Key by which a line is known to be a validation's.
     """
-    train: dict[int, dict[str, Any]] = {}
-    validations: dict[int, dict[str, float]] = {}
-    for lines in read_lines(work_dir):
-        last = 0
-        for line in lines:
-            if metric in line and 'lr' not in line:
-                # With `log_metric_by_epoch=True` mmengine writes the epoch here, always below the iteration.
-                iteration = max(int(line['step']), last)
-                values = {key: line[key] for key in line if key not in NOT_CURVES and _is_number(line[key])}
-                validations[iteration] = {'iter': iteration, **values}
-            elif 'step' in line and 'time' in line:
-                last = int(line['step'])
-                train[last] = line
+    log = logs.join_sessions([logs.read_session(lines) for lines in read_lines(work_dir)])
+    validations = [{'iter': iteration, **_values(line)} for iteration, line in log.evaluations.items()
+                   if metric in line]
     curves: dict[str, list[tuple[int, float]]] = {}
-    for iteration in sorted(train):
-        for key, value in train[iteration].items():
-            if key not in NOT_CURVES and _is_number(value):
-                curves.setdefault(key, []).append((iteration, value))
-    times = [line['time'] for line in train.values()]
-    memory = [line['memory'] for line in train.values() if line.get('memory')]
-    return Log([validations[key] for key in sorted(validations)], curves,
-               round(1000 * statistics.median(times), 2) if times else None, max(memory, default=None))
+    for iteration, line in log.training.items():
+        for key, value in _values(line).items():
+            curves.setdefault(key, []).append((iteration, value))
+    times = [line['time'] for line in log.training.values() if 'time' in line]
+    memory = [line['memory'] for line in log.training.values() if line.get('memory')]
+    return Log(validations, curves, round(1000 * statistics.median(times), 2) if times else None,
+               max(memory, default=None))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _values(line: dict[str, Any]) -> dict[str, float]:
+    """What one line measures."""
+    return {key: value for key, value in line.items() if key not in NOT_CURVES and logs.is_number(value)}
 
 
 def thin(points: Sequence[tuple[int, float]], limit: int = MAX_POINTS) -> list[list[float]]:

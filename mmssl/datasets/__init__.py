@@ -2,11 +2,11 @@
 
 from mmssl.registry import DATASETS
 from mmssl.utils.optional import is_importable, register_missing
+from mmssl.utils.split_list import SplitEntry, read_split_list
 
 from .multi_source_dataset import MultiSourceDataset
 from .samplers import Draw, MultiSourceSampler, describe_sources, nearest_batch_sizes
 from .seeding import stateless_randomness
-from .split_list import SplitEntry, read_split_list
 from .transforms import *  # noqa: F403
 from .transforms import __all__ as _transforms
 from .unlabeled_image_dataset import UnlabeledImageDataset

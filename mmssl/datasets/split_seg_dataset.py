@@ -7,8 +7,7 @@ from typing import Any
 from mmseg.datasets import BaseSegDataset
 
 from mmssl.registry import DATASETS
-
-from .split_list import (
+from mmssl.utils.split_list import (
     FileIndex,
     check_suffixes,
     describe_missing,

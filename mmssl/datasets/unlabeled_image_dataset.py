@@ -8,8 +8,7 @@ from typing import Any
 from mmengine.dataset import BaseDataset
 
 from mmssl.registry import DATASETS
-
-from .split_list import (
+from mmssl.utils.split_list import (
     IMAGE_SUFFIXES,
     FileIndex,
     check_suffixes,

@@ -71,12 +71,6 @@ def positive_gradient_score(logits: Tensor, positive: Tensor, gt: Tensor) -> Ten
     return -(shares * one_hot_like(gt, positive)).sum(dim=1)
 
 
-def ideal_gradient(logits: Tensor, gt: Tensor) -> Tensor:
-    """Gradient of cross entropy with the truth, softmax(z) - onehot(gt), (N, C, *)."""
-    logits = logits.to(compute_dtype(logits))
-    return fuzzy_positive_gradient(logits, one_hot_like(gt, logits))
-
-
 def gradient_norm(logits: Tensor, positive: Tensor) -> Tensor:
     """Euclidean length of the gradient of each pixel's unweighted loss (Eq. 8), (N, *), in [0, sqrt(2)]."""
     return fuzzy_positive_gradient(logits.to(compute_dtype(logits)), positive).norm(dim=1)

@@ -18,6 +18,7 @@ from mmengine.registry import MODELS, DefaultScope, Registry, init_default_scope
 from mmengine.runner import CheckpointLoader, Runner
 
 import mmssl.registry
+from mmssl.utils.errors import message_of, one_line
 
 # What a wrong config or a wrong file raises. Anything else is a fault of the program and shows its traceback.
 USER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError, SyntaxError, AssertionError)
@@ -86,11 +87,10 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
     except USER_ERRORS as error:
         if started or args.debug:
             raise
-        # A KeyError's str() is the repr of its message; a message of several lines becomes one.
-        message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+        message = message_of(error)
         if 'Original Traceback' in message:  # of a worker of the data loader: its last line is the error
             message = message.strip().splitlines()[-1]
-        message = locate(' '.join(message.split()) or type(error).__name__, getattr(args, 'loaded_config', None))
+        message = locate(' '.join(message.split()), getattr(args, 'loaded_config', None))
         print(f'{Path(sys.argv[0]).name}: error: {message}  (--debug shows where)', file=sys.stderr)
         return 2
     return 0
@@ -111,22 +111,32 @@ class SetupIsOver(Hook):
     before_test_iter = before_train_iter
 
 
-def load_config(args: argparse.Namespace) -> Config:
-    """Read the config, apply ``--cfg-options`` and settle launcher and work dir.
+def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
+    """Read a config and apply ``--cfg-options``.
+
+    Args:
+        path: The file.
+        options: Dotted keys and their values.
 
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it can't be read, or an option would change nothing.
     """
-    if not Path(args.config).is_file():
-        raise FileNotFoundError(f'config: no file {args.config!r}')
+    if not Path(path).is_file():
+        raise FileNotFoundError(f'config: no file {path!r}')
     try:
-        cfg = Config.fromfile(args.config)
+        cfg = Config.fromfile(path)
     except Exception as error:  # a config is a program: it can raise anything
-        raise ValueError(f'config: {args.config}: {type(error).__name__}: {error}') from error
-    if args.cfg_options:
-        check_options(cfg, args.cfg_options)
-        cfg.merge_from_dict(args.cfg_options)
+        raise ValueError(f'config: {path}: {type(error).__name__}: {one_line(error)}') from error
+    if options:
+        check_options(cfg, options)
+        cfg.merge_from_dict(dict(options))
+    return cfg
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """Read the config of a tool that runs it, and settle launcher and work dir; raises as :func:`read_config`."""
+    cfg = read_config(args.config, args.cfg_options)
     args.loaded_config = cfg  # for the messages of errors
     cfg.launcher = args.launcher
     if args.work_dir is not None:

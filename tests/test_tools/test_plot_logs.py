@@ -52,7 +52,7 @@ def test_writes_a_picture(tool: ModuleType, run: Path, tmp_path: Path, capsys: p
 
 
 def test_curves_of_both_kinds_of_lines(tool: ModuleType, run: Path) -> None:
-    curves = tool.read_run(run)
+    curves = tool.read_curves(run)
     assert curves['mIoU'] == {20: 20, 40: 40, 60: 60, 80: 80, 100: 100}
     assert curves['loss'][50] == pytest.approx(0.02) and set(curves['time'].values()) == {0.5}
     assert 'iter' not in curves and 'step' not in curves
@@ -60,16 +60,16 @@ def test_curves_of_both_kinds_of_lines(tool: ModuleType, run: Path) -> None:
 
 def test_resumed_run_replaces_what_it_did_again(tool: ModuleType, run: Path) -> None:
     # The first part went to 100; the second was resumed from 50 and logs at other steps.
-    second = [train(55, loss=7), train(75, loss=8), train(125, loss=9), dict(mIoU=-1, step=80), dict(mIoU=-2, step=120)]
+    second = [train(55, loss=7), train(75, loss=8), dict(mIoU=-1, step=80), dict(mIoU=-2, step=120), train(125, loss=9)]
     write_log(run, second, started='20260102_000000')
-    curves = tool.read_run(run)
+    curves = tool.read_curves(run)
     assert list(curves['loss']) == [10, 20, 30, 40, 50, 55, 75, 125]
     assert curves['mIoU'] == {20: 20, 40: 40, 80: -1, 120: -2}
 
 
 def test_test_runs_in_the_work_dir_are_left_out(tool: ModuleType, run: Path) -> None:
     write_log(run, [dict(mIoU=99.0, step=0)], started='20260103_000000')
-    assert 99.0 not in tool.read_run(run)['mIoU'].values() and len(tool.read_run(run)['mIoU']) == 5
+    assert 99.0 not in tool.read_curves(run)['mIoU'].values() and len(tool.read_curves(run)['mIoU']) == 5
 
 
 def test_epoch_based_evaluations_get_iterations(tool: ModuleType, tmp_path: Path) -> None:
@@ -78,17 +78,17 @@ def test_epoch_based_evaluations_get_iterations(tool: ModuleType, tmp_path: Path
         lines += [dict(lr=0.1, loss=1.0, epoch=epoch, iter=i + 10 * epoch, step=i + 10 * epoch) for i in (0, 9)]
         lines.append(dict(mIoU=30.0 + epoch, step=epoch))
     write_log(tmp_path / 'run', lines)
-    assert tool.read_run(tmp_path / 'run')['mIoU'] == {19: 31, 29: 32}
+    assert tool.read_curves(tmp_path / 'run')['mIoU'] == {19: 31, 29: 32}
 
 
 def test_last_line_may_be_cut_off(tool: ModuleType, run: Path) -> None:
     log = next(run.glob('*/vis_data/scalars.json'))
-    complete = tool.read_run(run)
+    complete = tool.read_curves(run)
     log.write_text(log.read_text() + '{"loss": 0.')
-    assert tool.read_run(run) == complete
+    assert tool.read_curves(run) == complete
     log.write_text('{"loss"\n' + log.read_text())
     with pytest.raises(ValueError, match='line 1'):
-        tool.read_run(run)
+        tool.read_curves(run)
 
 
 def test_labels_are_as_short_as_possible(tool: ModuleType, tmp_path: Path) -> None:

@@ -9,100 +9,36 @@ from its first step on. `--group` takes runs together whose labels differ only i
 
 import argparse
 import fnmatch
-import json
 import math
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from mmssl.utils.errors import one_line
+from mmssl.utils.logs import PLACES, is_number, read_run
 
 SEED = r'[_\-./ ]*seed[_\-]?\d+'
-# Values of a line that place it instead of measuring something.
-PLACES = ('step', 'iter', 'epoch')
 Curve = dict[int, float]
 
 
-def find_logs(path: Path) -> list[Path]:
-    """The log files of one run, oldest first.
-
-    Raises:
-        FileNotFoundError: If there is none.
-    """
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise FileNotFoundError(f'{path}: neither a log file nor a work dir')
-    for pattern in ('vis_data/scalars.json', '*/vis_data/scalars.json', 'scalars.json'):
-        # Their folders are named by the time at which they began.
-        logs = sorted(path.glob(pattern))
-        if logs:
-            return logs
-    raise FileNotFoundError(f'{path}: no vis_data/scalars.json in it or one level below: not the work dir of a run')
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of one log file; a last line that was cut off is left out.
-
-    Raises:
-        ValueError: If another line is no JSON object.
-    """
-    lines = []
-    texts = path.read_text(encoding='utf-8').splitlines()
-    for number, text in enumerate(texts, 1):
-        if not text.strip():
-            continue
-        try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
-        if isinstance(line, dict):
-            lines.append(line)
-        elif number < len(texts):
-            raise ValueError(f'{path}, line {number}: not a JSON object, so this is no scalars.json of mmengine')
-    return lines
-
-
-def read_log(path: Path) -> tuple[dict[str, Curve], bool]:
-    """The curves of one log file, and whether it is of training (a test run logs no iteration)."""
-    training: dict[str, Curve] = {}
-    evaluation: dict[str, Curve] = {}
-    last = 0
-    by_epoch = False
-    for line in read_lines(path):
-        is_training = 'iter' in line or 'lr' in line
-        step = line.get('step', line.get('iter', last))
-        if is_training:
-            last = step
-            by_epoch = by_epoch or 'epoch' in line
-        elif by_epoch:
-            # Epoch-based loops number evaluations by epoch; the axis is iterations.
-            step = last
-        for key, value in line.items():
-            if key not in PLACES and isinstance(value, (int, float)) and not isinstance(value, bool):
-                (training if is_training else evaluation).setdefault(key, {})[int(step)] = float(value)
-    # `time` and `data_time` are in both kinds of lines and mean different things.
-    return {**evaluation, **training}, bool(training)
-
-
-def read_run(path: Path) -> dict[str, Curve]:
+def read_curves(path: Path) -> dict[str, Curve]:
     """The curves of one run, its resumed parts joined.
 
     Raises:
         FileNotFoundError: If there is no log.
         ValueError: If the logs hold nothing.
     """
-    parts = [read_log(log) for log in find_logs(path)]
-    if any(is_training for _, is_training in parts):
-        parts = [part for part in parts if part[1]]
-    run: dict[str, Curve] = {}
-    for curves, _ in parts:
-        first = min((min(curve) for curve in curves.values()), default=0)
-        for key in run:
-            run[key] = {step: value for step, value in run[key].items() if step < first}
-        for key, curve in curves.items():
-            run.setdefault(key, {}).update(curve)
-    run = {key: dict(sorted(curve.items())) for key, curve in run.items() if curve}
+    log = read_run(path)
+    training: dict[str, Curve] = {}
+    evaluation: dict[str, Curve] = {}
+    for curves, lines in ((training, log.training), (evaluation, log.evaluations)):
+        for step, line in lines.items():
+            for key, value in line.items():
+                if key not in PLACES and is_number(value):
+                    curves.setdefault(key, {})[step] = float(value)
+    # `time` and `data_time` are in both kinds of lines and mean different things.
+    run = {**evaluation, **training}
     if not run:
         raise ValueError(f'{path}: the log holds no value')
     return run
@@ -202,7 +138,7 @@ def plot(args: argparse.Namespace) -> list[str]:
 
     paths = [Path(path) for path in args.runs]
     labels = label_runs(paths, args.labels)
-    runs = [read_run(path) for path in paths]
+    runs = [read_curves(path) for path in paths]
     keys = match_keys(args.keys, runs)
     groups = group_runs(labels, args.group)
     columns = min(len(keys), 3)
@@ -278,8 +214,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         lines = plot(args)
     except (OSError, ValueError, KeyError) as error:
-        message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        print(f'plot_logs: error: {message}', file=sys.stderr)
+        print(f'plot_logs: error: {one_line(error)}', file=sys.stderr)
         return 2
     print('\n'.join([*lines, f'written: {args.out}']))
     return 0

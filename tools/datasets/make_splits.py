@@ -19,12 +19,12 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
+
+from mmssl.utils.split_list import IMAGE_SUFFIXES, SplitEntry, read_split_list, scan_folder, strip_suffix
 
 # Raised when the same arguments would give other lists; it is in the header instead of the version of mmssl, so that a
 # release does not change files that it does not change.
 FORMAT_VERSION = 1
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.ppm', '.pgm')
 NAMING = {
     'train_aug': ('train_aug_labeled_{name}.txt', 'train_aug_unlabeled_{name}.txt'),
     'pseudoseg': ('pseudoseg_labeled_{name}.txt', 'pseudoseg_unlabeled_{name}.txt'),
@@ -33,68 +33,27 @@ NAMING = {
 }
 
 
-class Sample(NamedTuple):
-    """One line of a list."""
-
-    line: str
-    """The line as it was read: `id`, `image<TAB>label` or `image label`."""
-    image: str
-    """Its image part, which identifies the sample."""
-    label: str | None
-    """Its label part; None where the line is an id."""
-
-
-def parse_line(line: str) -> Sample:
-    """Split one line of a list into its image and, where it has two columns, its label.
-
-    A space separates only behind an image suffix, as when mmssl reads a list, so ids may hold spaces.
-    """
-    if '\t' in line:
-        image, _, label = line.partition('\t')
-        return Sample(line, image.strip(), label.strip() or None)
-    for place, character in enumerate(line):
-        if character == ' ' and line[:place].lower().endswith(IMAGE_SUFFIXES):
-            return Sample(line, line[:place], line[place:].strip())
-    return Sample(line, line, None)
-
-
-def read_list(path: Path) -> list[Sample]:
-    """Read a list file; empty lines and comments (`#`) are left out.
-
-    Raises:
-        ValueError: If it is empty or names an image twice.
-    """
-    lines = [line.strip() for line in path.read_text(encoding='utf-8-sig').splitlines()]
-    samples = [parse_line(line) for line in lines if line and not line.startswith('#')]
-    if not samples:
-        raise ValueError(f'{path} names no sample')
-    seen: set[str] = set()
-    repeated = sorted({s.image for s in samples if s.image in seen or seen.add(s.image)})
-    if repeated:
-        raise ValueError(f'{path} names {len(repeated)} images more than once, first {repeated[:3]}')
-    return samples
-
-
-def read_folder(path: Path, suffixes: Sequence[str]) -> list[Sample]:
+def read_folder(path: Path, suffixes: Sequence[str]) -> list[SplitEntry]:
     """Ids (relative paths without suffix, `/` on every system) of the images below a folder.
 
     Raises:
         ValueError: If there is no image, or two images differ in their suffix only.
     """
-    files = sorted(p for p in path.rglob('*') if p.is_file() and p.name.lower().endswith(tuple(suffixes)))
+    files = scan_folder(str(path), suffixes)
     if not files:
         raise ValueError(f'no file with a suffix of {list(suffixes)} below {path}')
-    ids: dict[str, Path] = {}
+    ids: dict[str, str] = {}
     for file in files:
-        suffix = max((s for s in suffixes if file.name.lower().endswith(s)), key=len)
-        name = file.relative_to(path).as_posix()[: -len(suffix)]
+        name = strip_suffix(file, suffixes).replace(os.sep, '/')
         if name in ids:
-            raise ValueError(f'{ids[name]} and {file} have the same id {name!r}: choose one with --suffix')
+            raise ValueError(
+                f'{path / ids[name]} and {path / file} have the same id {name!r}: choose one with --suffix'
+            )
         ids[name] = file
-    return [Sample(name, name, None) for name in sorted(ids)]
+    return [SplitEntry(name, None, number, name) for number, name in enumerate(sorted(ids), 1)]
 
 
-def read_source(path: str, suffixes: Sequence[str]) -> list[Sample]:
+def read_source(path: str, suffixes: Sequence[str]) -> list[SplitEntry]:
     """Read a list file or a folder of images.
 
     Raises:
@@ -104,22 +63,22 @@ def read_source(path: str, suffixes: Sequence[str]) -> list[Sample]:
     if source.is_dir():
         return read_folder(source, suffixes)
     if source.is_file():
-        return read_list(source)
+        return read_split_list(source, suffixes, owner='--source')
     raise FileNotFoundError(f'--source {path}: neither a list file nor a folder')
 
 
-def source_hash(samples: Sequence[Sample]) -> str:
+def source_hash(samples: Sequence[SplitEntry]) -> str:
     """SHA-256 of the sorted lines, each ended by a newline: what `LC_ALL=C sort LIST | sha256sum` prints."""
-    text = ''.join(line + '\n' for line in sorted(sample.line for sample in samples))
+    text = ''.join(line + '\n' for line in sorted(sample.text for sample in samples))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seeded_order(samples: Sequence[Sample], seed: int) -> list[Sample]:
+def seeded_order(samples: Sequence[SplitEntry], seed: int) -> list[SplitEntry]:
     """The samples sorted by SHA-256 of (seed, image)."""
     return sorted(samples, key=lambda s: (hashlib.sha256(f'{seed}\n{s.image}'.encode()).hexdigest(), s.image))
 
 
-def balanced_order(samples: Sequence[Sample], classes: Sequence[frozenset[int]]) -> list[Sample]:
+def balanced_order(samples: Sequence[SplitEntry], classes: Sequence[frozenset[int]]) -> list[SplitEntry]:
     """Reorder so that in every beginning of the list each class has about its share of images.
 
     Args:
@@ -156,7 +115,7 @@ def balanced_order(samples: Sequence[Sample], classes: Sequence[frozenset[int]])
 
 
 def read_classes(
-    samples: Sequence[Sample], ann_dir: Path, seg_map_suffix: str, num_classes: int, ignore_index: int
+    samples: Sequence[SplitEntry], ann_dir: Path, seg_map_suffix: str, num_classes: int, ignore_index: int
 ) -> list[frozenset[int]]:
     """The classes that the label file of each sample shows.
 
@@ -169,7 +128,7 @@ def read_classes(
 
     found = []
     for number, sample in enumerate(samples, 1):
-        file = ann_dir / (sample.label if sample.label is not None else sample.image + seg_map_suffix)
+        file = ann_dir / (sample.label or strip_suffix(sample.image, ()) + seg_map_suffix)
         if not file.is_file():
             raise FileNotFoundError(f'--ann-dir: label file {file} of {sample.image!r} does not exist')
         with Image.open(file) as image:
@@ -225,9 +184,9 @@ def parse_sizes(
     return sizes
 
 
-def render(samples: Sequence[Sample], header: Sequence[str]) -> str:
+def render(samples: Sequence[SplitEntry], header: Sequence[str]) -> str:
     """The text of a list file: the header as comments, then the sorted lines."""
-    return ''.join(f'# {line}\n' for line in header) + ''.join(f'{line}\n' for line in sorted(s.line for s in samples))
+    return ''.join(f'# {line}\n' for line in header) + ''.join(f'{line}\n' for line in sorted(s.text for s in samples))
 
 
 def write_all(files: dict[Path, str], force: bool) -> list[str]:

@@ -4,8 +4,9 @@ import doctest
 
 import pytest
 
-from mmssl.datasets import read_split_list, split_list
 from mmssl.datasets.samplers import multi_source_sampler
+from mmssl.utils import split_list
+from mmssl.utils.split_list import read_split_list
 
 
 def entries(tmp_path, text, suffixes=()):
