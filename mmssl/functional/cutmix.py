@@ -20,6 +20,8 @@ def cutmix_masks(num: int,
                  indices: Sequence[int] | None = None,
                  num_boxes: int = 3,
                  area_range: tuple[float, float] = (0.25, 0.5),
+                 aspect_range: tuple[float, float] | None = None,
+                 prob: float = 1.,
                  toggle: bool = True,
                  device: torch.device | str | None = None,
                  dtype: torch.dtype = torch.float32) -> Tensor:
@@ -32,6 +34,11 @@ def cutmix_masks(num: int,
     u ~ U(0, 1), and the width share that gives the area; both are multiplied by sqrt(1 / ``num_boxes``), rounded to
     pixels, and the box is placed uniformly inside the image. The defaults are those of CPS and FPL.
 
+    With ``aspect_range``, as in UniMatch (Yang et al., CVPR 2023), height over width is r ~ U(``aspect_range``), height
+    and width shares are sqrt(a r) and sqrt(a / r), and the upper left corner is uniform in the image; r and corner are
+    drawn until the box fits. UniMatch has one box, a ~ U(0.02, 0.4), r ~ U(0.3, 1 / 0.3), and no box at all with
+    probability 1 - ``prob`` = 0.5.
+
     Args:
         num: Number of masks, >= 0.
         height: Height of a mask in pixels, >= 1.
@@ -42,6 +49,8 @@ def cutmix_masks(num: int,
         indices: Global index of each mask, ``num`` numbers >= 0, in place of ``index_offset``.
         num_boxes: Boxes per mask, >= 1.
         area_range: Smallest and largest area share of all boxes together, 0 < low <= high <= 1.
+        aspect_range: Smallest and largest height over width of a box, 0 < low <= high, or None for CPS's shapes.
+        prob: Probability of a mask that has boxes, in (0, 1]; the others are 0.
         toggle: Where boxes overlap an even number of times the mask is 0 again (CPS); otherwise 1.
         device: Of the result.
         dtype: Of the result.
@@ -55,6 +64,10 @@ def cutmix_masks(num: int,
     low, high = area_range
     if not 0 < low <= high <= 1:
         raise ValueError(f'cutmix_masks: `area_range` must be 0 < low <= high <= 1, got {tuple(area_range)}')
+    if aspect_range is not None and not 0 < aspect_range[0] <= aspect_range[1]:
+        raise ValueError(f'cutmix_masks: `aspect_range` must be 0 < low <= high, got {tuple(aspect_range)}')
+    if not 0 < prob <= 1:
+        raise ValueError(f'cutmix_masks: `prob` must be in (0, 1], got {prob}')
     if num_boxes < 1 or height < 1 or width < 1:
         raise ValueError('cutmix_masks: `num_boxes`, `height` and `width` must be at least 1, '
                          f'got {num_boxes}, {height}, {width}')
@@ -69,15 +82,35 @@ def cutmix_masks(num: int,
     size = np.array([height, width])
     for mask, index in zip(masks[:, 0], indices, strict=True):
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence((STREAM, seed, step, index))))
+        if prob < 1 and rng.random() >= prob:
+            continue
         for _ in range(num_boxes):
             area = low + (high - low) * rng.random()
-            height_share = np.exp(rng.random() * np.log(area))
-            shares = np.array([height_share, area / height_share]) * np.sqrt(1 / num_boxes)
-            box = np.round(shares * size).astype(int)
-            top, left = np.round((size - box) * rng.random(2)).astype(int)
+            if aspect_range is None:
+                height_share = np.exp(rng.random() * np.log(area))
+                shares = np.array([height_share, area / height_share]) * np.sqrt(1 / num_boxes)
+                box = np.round(shares * size).astype(int)
+                top, left = np.round((size - box) * rng.random(2)).astype(int)
+            else:
+                shares, corner = _fitting_box(rng, area / num_boxes, aspect_range)
+                box, (top, left) = (shares * size).astype(int), (corner * size).astype(int)
             region = mask[top:top + box[0], left:left + box[1]]
             region[:] = ~region if toggle else True
     return torch.from_numpy(masks).to(device=device, dtype=dtype)
+
+
+def _fitting_box(rng: np.random.Generator, area: float,
+                 aspect_range: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Sides and upper left corner of a box of an area share, in shares of the image's sides, each an array of two."""
+    low, high = aspect_range
+    # The number of draws is bounded: no box of area 1 but the whole image fits, and none of some aspects at all.
+    for _ in range(1000):
+        aspect = low + (high - low) * rng.random()
+        shares, corner = np.sqrt([area * aspect, area / aspect]), rng.random(2)
+        if (shares + corner <= 1).all():
+            return shares, corner
+    shares = np.minimum(shares, 1)
+    return shares, (1 - shares) * corner
 
 
 def mix(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:

@@ -1,3 +1,7 @@
 """Loops of training and validation."""
 
-__all__: list[str] = []
+from .resumable_epoch_based_train_loop import ResumableEpochBasedTrainLoop
+from .resumable_iter_based_train_loop import ResumableIterBasedTrainLoop
+from .sub_model_val_loop import SubModelValLoop
+
+__all__ = ['ResumableEpochBasedTrainLoop', 'ResumableIterBasedTrainLoop', 'SubModelValLoop']

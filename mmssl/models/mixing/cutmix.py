@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmengine.dist import get_dist_info
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmssl.functional.cutmix import cutmix_masks, mix
+from mmssl.models.seeded import SeededModule, check_per_unit, global_indices
 from mmssl.registry import MODELS
 
 
 @MODELS.register_module()
-class CutMix(nn.Module):
+class CutMix(SeededModule):
     """Pairs images ``(0, 1), (2, 3), ...`` of a batch and pastes boxes of the second onto the first.
 
     The masks depend only on the seed, the number of calls so far and the pair's place in the *global* batch, and a
@@ -24,9 +24,12 @@ class CutMix(nn.Module):
     Args:
         num_boxes: Boxes per mask, >= 1. CPS draws 3.
         area_range: Range of the share of the image that one box would take alone, inside (0, 1]; each box's sides are
-            scaled by ``sqrt(1 / num_boxes)``.
+            scaled by ``sqrt(1 / num_boxes)``. CPS draws from (0.25, 0.5), UniMatch from (0.02, 0.4).
+        aspect_range: ``None``: height shares as in CPS. Otherwise the range of height over width of a box, > 0, which
+            is then placed as in UniMatch, whose range is (0.3, 10 / 3).
+        prob: Probability that a pair is mixed at all, in (0, 1]. 1 in CPS, 0.5 in UniMatch.
         both_ways: Whether the first image is pasted onto the second as well. ``False``, as published, makes ``B / 2``
-            mixed images of ``B``; ``True`` makes ``B``.
+            mixed images of ``B``; ``True`` makes ``B``, in order, by an exchange of the same boxes.
         pairs_per_unit: Half of the unlabeled images' share in ``train_dataloader.sampler.source_ratio``, >= 1.
         seed: Seed of the masks. ``None`` takes torch's seed at construction, which the runner has set from
             ``randomness.seed``.
@@ -39,37 +42,34 @@ class CutMix(nn.Module):
         self,
         num_boxes: int = 3,
         area_range: tuple[float, float] = (0.25, 0.5),
+        aspect_range: tuple[float, float] | None = None,
+        prob: float = 1.0,
         both_ways: bool = False,
         pairs_per_unit: int = 1,
         seed: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(seed)
         if isinstance(num_boxes, bool) or not isinstance(num_boxes, int) or num_boxes < 1:
             raise ValueError(f'mmssl.CutMix: `num_boxes` must be an integer >= 1, got {num_boxes!r}')
-        if not _is_range(area_range):
+        if not _is_range(area_range) or area_range[1] > 1:
             raise ValueError(
                 f'mmssl.CutMix: `area_range` must be two numbers with 0 < low <= high <= 1, got {area_range!r}'
             )
-        low, high = area_range
+        if aspect_range is not None and not _is_range(aspect_range):
+            raise ValueError(
+                f'mmssl.CutMix: `aspect_range` must be None or two numbers with 0 < low <= high, got {aspect_range!r}'
+            )
+        if isinstance(prob, bool) or not isinstance(prob, (int, float)) or not 0 < prob <= 1:
+            raise ValueError(f'mmssl.CutMix: `prob` must be in (0, 1], got {prob!r}')
         if not isinstance(both_ways, bool):
             raise ValueError(f'mmssl.CutMix: `both_ways` must be True or False, got {both_ways!r}')
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-            raise ValueError(f'mmssl.CutMix: `seed` must be an integer >= 0 or None, got {seed!r}')
-        if isinstance(pairs_per_unit, bool) or not isinstance(pairs_per_unit, int) or pairs_per_unit < 1:
-            raise ValueError(f'mmssl.CutMix: `pairs_per_unit` must be an integer >= 1, got {pairs_per_unit!r}')
+        check_per_unit(pairs_per_unit, 'mmssl.CutMix', 'pairs_per_unit')
         self.num_boxes = num_boxes
         self.pairs_per_unit = pairs_per_unit
-        self.area_range = (float(low), float(high))
+        self.area_range = (float(area_range[0]), float(area_range[1]))
+        self.aspect_range = None if aspect_range is None else (float(aspect_range[0]), float(aspect_range[1]))
+        self.prob = float(prob)
         self.both_ways = both_ways
-        seed = torch.initial_seed() if seed is None else seed
-        self.register_buffer('seed', torch.tensor(seed % 2**63, dtype=torch.long))
-        self.register_buffer('step', torch.zeros((), dtype=torch.long))
-        # The host's copies of both, so that no iteration waits for the GPU to read them.
-        self._host: tuple[int, int] | None = None
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self._host = None
 
     def sample(self, batch: Tensor) -> Tensor:
         """Draw the masks of one batch and advance the counter.
@@ -89,23 +89,19 @@ class CutMix(nn.Module):
                 f'and at least 2, got {len(batch)} per GPU; change train_dataloader.batch_size or '
                 'train_dataloader.sampler.source_ratio (the published setting is [1, 2])'
             )
-        rank, world_size = get_dist_info()
         pairs = len(batch) // 2
-        # The sampler deals units to the ranks in turn: local unit u is global unit rank + world_size * u.
-        units = [(rank + world_size * (i // self.pairs_per_unit), i % self.pairs_per_unit) for i in range(pairs)]
-        indices = [unit * self.pairs_per_unit + place for unit, place in units]
-        seed, step = self._host or (int(self.seed), int(self.step))
-        self._host = (seed, step + 1)
-        self.step.fill_(step + 1)
+        seed, step = self.next_step()
         return cutmix_masks(
             pairs,
             height=batch.shape[-2],
             width=batch.shape[-1],
             seed=seed,
             step=step,
-            indices=indices,
+            indices=global_indices(pairs, self.pairs_per_unit),
             num_boxes=self.num_boxes,
             area_range=self.area_range,
+            aspect_range=self.aspect_range,
+            prob=self.prob,
             device=batch.device,
             dtype=torch.bool,
         )
@@ -122,13 +118,16 @@ class CutMix(nn.Module):
         """
         first, second = batch[0::2], batch[1::2]
         mixed = mix(first, second, masks)
-        return torch.cat([mixed, mix(second, first, masks)]) if self.both_ways else mixed
+        if not self.both_ways:
+            return mixed
+        # In the order of the batch, so that a view mixed both ways is the view with other pixels in some places.
+        return torch.stack([mixed, mix(second, first, masks)], dim=1).flatten(0, 1)
 
 
 def _is_range(value: Any) -> bool:
-    """Whether ``value`` is two numbers with 0 < low <= high <= 1; numbers in quotes are none."""
+    """Whether ``value`` is two finite numbers with 0 < low <= high; numbers in quotes are none."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         return False
     if not all(isinstance(number, (int, float)) for number in value):
         return False
-    return 0 < value[0] <= value[1] <= 1
+    return 0 < value[0] <= value[1] < float('inf')

@@ -17,6 +17,7 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
+from mmssl.models.collapse_guard import CollapseGuard
 from mmssl.models.data_preprocessors import MultiBranchDataPreprocessor
 from mmssl.models.semi_base import (
     PlainCheckpointLoader,
@@ -137,6 +138,7 @@ class SemiBaseSegmentor(BaseSegmentor):
         # Iterations trained so far, for what depends on time; in the checkpoint, so a resumed run goes on from there.
         self.register_buffer('iteration', torch.zeros((), dtype=torch.long))
         self._host_iteration: int | None = None
+        self.collapse_guard = CollapseGuard(self.out_channels)
         self.recording = False
         self.record: UnsupervisedRecord | None = None
         self._checked_difference = False
@@ -214,6 +216,11 @@ class SemiBaseSegmentor(BaseSegmentor):
         logits = resize(output, size=inputs.shape[2:], mode='bilinear', align_corners=head.align_corners)
         return losses, logits
 
+    @classmethod
+    def required_branches(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Branches that a batch must have for a model with these options, which may be incomplete."""
+        return cls.REQUIRED_BRANCHES
+
     def named_supervised_losses(self, losses: dict[str, Tensor], student: str) -> dict[str, Tensor]:
         """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
         return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
@@ -266,6 +273,19 @@ class SemiBaseSegmentor(BaseSegmentor):
         if not all('gt_sem_seg' in sample for sample in data_samples):
             return None
         return torch.cat([sample.gt_sem_seg.data for sample in data_samples]).long()
+
+    def watch_pseudo_labels(
+        self, labeled_samples: Sequence[SegDataSample], target_logits: Sequence[Tensor], valid: Tensor | None
+    ) -> None:
+        """Warn once if one class takes nearly all pseudo labels, see :class:`CollapseGuard`.
+
+        Args:
+            labeled_samples: With ``gt_sem_seg``.
+            target_logits: What the pseudo labels are made from, shape (N, C, H, W), for each model that makes some.
+            valid: False on padding, bool, shape (N, H, W), or ``None``.
+        """
+        labels = [sample.gt_sem_seg.data for sample in labeled_samples]
+        self.collapse_guard(self.iterations_done, labels, target_logits, valid)
 
     def warn_if_same(self, first: str, second: str) -> None:
         """Warn once if two students that should teach each other hold the same decode head."""

@@ -145,6 +145,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
                     else self.pseudo_logits(labeled)
                 )
                 target_parts = [[labeled_targets[index], *parts] for index, parts in enumerate(target_parts)]
+        self.watch_pseudo_labels(labeled_samples, [parts[-1] for parts in target_parts], valid)
         all_valid = valid
         if on_labeled and valid is not None:
             all_valid = join_pixels([self.valid_mask(labeled_samples, labeled), valid])

@@ -1,6 +1,6 @@
 """Mean teacher: a student that learns from the pseudo labels of its moving average; UniMatch by configuration."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -127,11 +127,18 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         # Updates of the teacher so far, for the warm-up of its momentum; the host's copy keeps the GPU from being read.
         self.register_buffer('teacher_updates', torch.zeros((), dtype=torch.long))
         self._host_updates: int | None = None
+        self._last_momentum = 0.0
         self._teacher_is_followed = False
         self._losses_computed = 0
         self.teacher.train(cfg['teacher_mode'] == 'train')
 
     # --- the teacher ----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def required_branches(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Branches that a batch must have: the labeled, the weak and the strong ones."""
+        strong = semi_train_cfg.get('strong_branches', cls.TRAIN_DEFAULTS['strong_branches'])
+        return tuple(dict.fromkeys([*cls.REQUIRED_BRANCHES, *check_branch_names(strong)]))
 
     def train(self, mode: bool = True) -> 'MeanTeacherSegmentor':
         """Set the mode of all but the teacher, which is in ``semi_train_cfg.teacher_mode`` while training."""
@@ -149,6 +156,11 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         if self._host_updates is None:
             self._host_updates = int(self.teacher_updates)
         return self._host_updates
+
+    @property
+    def teacher_is_warm(self) -> bool:
+        """Whether the teacher has forgotten its start: the average spans no more than the updates that there were."""
+        return self.num_teacher_updates * self._last_momentum > 1
 
     def follow_teacher(self) -> None:
         """Say that something updates the teacher; without it, the second training iteration raises."""
@@ -181,7 +193,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
             raise ValueError(f'update_teacher: `buffers` must be one of {BUFFER_RULES}, got {buffers!r}')
         self.follow_teacher()
         count = self.num_teacher_updates + 1
-        self._host_updates = count
+        self._host_updates, self._last_momentum = count, momentum
         self.teacher_updates.fill_(count)
         ema_update_(list(self.teacher.parameters()), list(self.student.parameters()), momentum)
         if buffers == 'own':
@@ -244,7 +256,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         """
         self._check_that_teacher_follows()
         labeled, labeled_samples = get_branch(inputs, 'sup'), get_branch(data_samples, 'sup')
-        for branch in ('unsup_weak', *self.semi_train_cfg['strong_branches']):
+        for branch in self.required_branches(self.semi_train_cfg):
             get_branch(inputs, branch)  # missing branches are found before the loss begins to use them
         weight = self.next_unsup_weight()
         with_logits = self.needs_labeled_logits(weight)
@@ -256,6 +268,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
             return losses
 
         terms = self.unlabeled_terms(inputs, data_samples)
+        self.watch_pseudo_labels(labeled_samples, [terms[0].target_logits], terms[0].valid)
         labeled_term = self.labeled_term(labeled, labeled_samples, sup_logits)
         if labeled_term is not None:
             terms.append(labeled_term)

@@ -352,7 +352,7 @@ def test_masks_do_not_depend_on_the_number_of_processes(
     units, images = 4, torch.zeros(8 * pairs_per_unit, 3, 16, 16)
 
     def masks(rank: int, world_size: int) -> Tensor:
-        monkeypatch.setattr('mmssl.models.mixing.cutmix.get_dist_info', lambda: (rank, world_size))
+        monkeypatch.setattr('mmssl.models.seeded.get_dist_info', lambda: (rank, world_size))
         mix = MODELS.build(dict(type='mmssl.CutMix', seed=3, pairs_per_unit=pairs_per_unit))
         mix.sample(images[: len(images) // world_size])
         return mix.sample(images[: len(images) // world_size]).view(-1, pairs_per_unit, 16, 16)

@@ -1,0 +1,5 @@
+"""Perturbations of features inside a model."""
+
+from .feature_dropout import FeatureDropout
+
+__all__ = ['FeatureDropout']
