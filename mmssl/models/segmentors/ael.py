@@ -18,7 +18,15 @@ from mmssl.models.ael import ConfidenceBank, EqualizationSampling, PresenceBank
 from mmssl.models.ael.places import global_places
 from mmssl.models.mixing import AdaptiveCopyPaste, AdaptiveCutMix
 from mmssl.models.mixing.adaptive_cutmix import CutMixPlan
-from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, resolve_options, scale_losses
+from mmssl.models.semi_base import (
+    check_choice,
+    check_count,
+    check_node,
+    check_weight,
+    get_branch,
+    resolve_options,
+    scale_losses,
+)
 from mmssl.registry import MODELS
 
 from .mean_teacher import ConsistencyTerm, MeanTeacherSegmentor
@@ -80,6 +88,8 @@ class AELSegmentor(MeanTeacherSegmentor):
     - ``strong_branches``: default ``('unsup_weak',)``, as published: mixing is the only strong augmentation.
     - ``normalize``: over which pixels the weights sum to 1: ``'global'``, of all processes (default), or ``'process'``,
       as in the released code.
+    - ``padding_label``: class of the labeled pixels that the data preprocessor pads; 0 in the released code. Default
+      ``None``: they are ignored.
     - ``official_grad_scale``: whether all losses are divided by the number of processes before gradients are averaged
       over them, as in the released code. Default ``False``.
 
@@ -105,6 +115,7 @@ class AELSegmentor(MeanTeacherSegmentor):
         labeled_consistency=True,
         confidence_bank=None,
         normalize='global',
+        padding_label=None,
         official_grad_scale=False,
     )
 
@@ -125,6 +136,9 @@ class AELSegmentor(MeanTeacherSegmentor):
         check_choice(cfg['normalize'], ('global', 'process'), 'semi_train_cfg.normalize')
         self.reweight_exponent = 0.0 if cfg['reweight_exponent'] is None else cfg['reweight_exponent']
         check_weight(self.reweight_exponent, 'semi_train_cfg.reweight_exponent')
+        if cfg['padding_label'] is not None:
+            check_count(cfg['padding_label'], 'semi_train_cfg.padding_label')
+            check_choice(cfg['padding_label'], range(self.num_classes), 'semi_train_cfg.padding_label')
         self.copy_paste = self._build_part('copy_paste', AdaptiveCopyPaste)
         self.sampling = self._build_part('sampling', EqualizationSampling)
         self.adapts_mix = isinstance(self.mix, AdaptiveCutMix)
@@ -218,6 +232,9 @@ class AELSegmentor(MeanTeacherSegmentor):
             if self._labeled_per_unit is None
             else max(len(labeled) // self._labeled_per_unit, 1)
         )
+        if self.semi_train_cfg['padding_label'] is not None:
+            samples = [self._label_padding(sample) for sample in get_branch(data_samples, 'sup')]
+            data_samples = dict(data_samples, sup=samples)
         if self.copy_paste is not None:
             labeled, samples = self.paste(labeled, get_branch(data_samples, 'sup'))
             inputs, data_samples = dict(inputs, sup=labeled), dict(data_samples, sup=samples)
@@ -228,6 +245,17 @@ class AELSegmentor(MeanTeacherSegmentor):
         if self.semi_train_cfg['official_grad_scale']:
             losses = scale_losses(losses, 1 / get_world_size())
         return losses
+
+    def _label_padding(self, sample: SegDataSample) -> SegDataSample:
+        label = sample.gt_sem_seg.data.clone()
+        height, width = label.shape[-2:]
+        left, right, top, bottom = sample.metainfo.get('padding_size', (0, 0, 0, 0))
+        inside = label[:, top : height - bottom, left : width - right].clone()
+        label.fill_(self.semi_train_cfg['padding_label'])
+        label[:, top : height - bottom, left : width - right] = inside
+        sample = sample.clone()
+        sample.gt_sem_seg = PixelData(data=label)
+        return sample
 
     def _note(self, prefix: str, statistics: Mapping[str, Tensor]) -> None:
         self._statistics.update({f'{prefix}_{name}': value.detach().clone() for name, value in statistics.items()})
@@ -413,8 +441,8 @@ class AELSegmentor(MeanTeacherSegmentor):
         height, width = label.shape[-2:]
         areas = [(bottom - top) * (right - left) for (top, left, bottom, right), _ in found]
         self._note('unsup', dict(
-            pasted_ratio=target_logits.new_tensor(sum(areas) / (len(found) * height * width)),
-            component_ratio=target_logits.new_tensor(sum(is_component for _, is_component in found) / len(found)),
+            pasted_ratio=torch.tensor(sum(areas) / (len(found) * height * width), device=label.device),
+            component_ratio=torch.tensor(sum(hit for _, hit in found) / len(found), device=label.device),
         ))  # fmt: skip
         return box_masks([box for box, _ in found], height, width).to(label.device)
 

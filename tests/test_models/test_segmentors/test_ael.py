@@ -365,6 +365,24 @@ def test_official_behaviours(tiny_segmentor: dict, batch: tuple, monkeypatch: py
     assert model.confidence_bank.updates.tolist() == [1, 1, 1, 0]
 
 
+def test_padding_may_be_a_class_as_in_the_released_code(tiny_segmentor: dict, batch: tuple) -> None:
+    _, samples = batch
+    labels = torch.cat([sample.gt_sem_seg.data for sample in samples['sup']])
+    for sample in samples['sup']:
+        sample.gt_sem_seg.data[:, 2:, -8:] = 255
+        sample.gt_sem_seg.data[:, :2] = 255
+        sample.gt_sem_seg.data[:, 5, 5] = 255  # ignored by the annotator: stays so
+        sample.set_metainfo(dict(padding_size=(0, 8, 2, 0)))
+    official = build(tiny_segmentor, **dict(OFF, padding_label=0)).loss(*batch)
+    for sample, label in zip(samples['sup'], labels, strict=True):
+        assert sample.gt_sem_seg.data.eq(255).sum() == 32 * 2 + 30 * 8 + 1, 'the batch is left alone'
+        label[2:, -8:], label[:2], label[5, 5] = 0, 0, 255
+        sample.gt_sem_seg = PixelData(data=label[None])
+    expected = build(tiny_segmentor, **OFF).loss(*batch)
+    for name in ('sup_student.decode.loss_ce', 'sup_student.aux.loss_ce'):
+        assert torch.equal(official[name], expected[name])
+
+
 def test_classes_to_paste(tiny_segmentor: dict, batch: tuple) -> None:
     paste = dict(type='mmssl.AdaptiveCopyPaste', prob=1.0, seed=0)
     model = attach(build(tiny_segmentor, **dict(OFF, copy_paste=dict(paste, target_classes=['c', 1]))))
@@ -468,6 +486,8 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     (dict(reweight_exponent=-2), ValueError, r'semi_train_cfg\.reweight_exponent must be a finite number >= 0'),
     (dict(labeled_consistency='yes'), ValueError, r'semi_train_cfg\.labeled_consistency must be one of'),
     (dict(normalize='batch'), ValueError, r"semi_train_cfg\.normalize must be one of \['global', 'process'\]"),
+    (dict(padding_label=4), ValueError, r'semi_train_cfg\.padding_label must be one of range\(0, 4\)|\[0, 1, 2, 3\]'),
+    (dict(padding_label=-1), ValueError, r'semi_train_cfg\.padding_label must be an integer >= 0'),
     (dict(official_grad_scale=8), ValueError, r'semi_train_cfg\.official_grad_scale'),
     (dict(confidence_bank=dict(decay=0.999)), KeyError, r'semi_train_cfg\.confidence_bank: unknown key `decay`'),
     (dict(confidence_bank=dict(momentum=0)), ValueError, r'confidence_bank\.momentum must be in \(0, 1\]'),
