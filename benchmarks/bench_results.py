@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from proof_harness.execute import write_json
 
 REPO = Path(__file__).resolve().parents[1]
 FOLDER = REPO / 'benchmarks/results/bench'
-KEYS = ('name', 'command', 'seed', 'date', 'commit', 'dirty', 'machine', 'versions', 'rows', 'details')
+KEYS = ('name', 'argv', 'seed', 'date', 'commit', 'dirty', 'machine', 'versions', 'rows', 'details')
 
 
 def row(what: str, value: float, unit: str, baseline: str = '', baseline_value: float | None = None) -> dict[str, Any]:
@@ -27,17 +28,17 @@ def row(what: str, value: float, unit: str, baseline: str = '', baseline_value: 
     return dict(what=what, value=value, unit=unit, baseline=baseline, baseline_value=baseline_value)
 
 
-def save(name: str, *, seed: int, threads: int, rows: Sequence[dict[str, Any]], details: dict[str, Any], command: str,
-         out: Path | str | None = None) -> Path:
+def save(name: str, *, seed: int, threads: int, rows: Sequence[dict[str, Any]], details: dict[str, Any],
+         argv: Sequence[str] | None, out: Path | str | None = None) -> Path:
     """Write the results of a benchmark.
 
     Args:
-        name: Name of the benchmark, and of the file.
+        name: Name of the benchmark, of its script and of the file.
         seed: The seed of its random numbers.
         threads: Threads that it computed with.
         rows: What goes into the table, see :func:`row`.
         details: All other figures and settings.
-        command: The command that measures the same again; paths of this machine left out.
+        argv: The arguments that its ``main`` was called with; None for those of the process.
         out: The file. Default: ``benchmarks/results/bench/NAME.json``.
 
     Returns:
@@ -46,11 +47,22 @@ def save(name: str, *, seed: int, threads: int, rows: Sequence[dict[str, Any]], 
     load = os.getloadavg() if hasattr(os, 'getloadavg') else None
     path = FOLDER / f'{name}.json' if out is None else Path(out)
     write_json(path, dict(
-        name=name, command=command, seed=seed, date=collect.now(), **collect.commit(REPO),
+        name=name, argv=[f'benchmarks/{name}.py', *map(_shown, sys.argv[1:] if argv is None else argv)], seed=seed,
+        date=collect.now(), **collect.commit(REPO),
         machine=dict(collect.hardware(), threads=threads, load=load), versions=collect.software(), rows=list(rows),
         details=details))  # yapf: disable
     print(f'wrote {path}')
     return path
+
+
+def _shown(argument: str) -> str:
+    """One argument as it was given, but for the folders of this machine: relative to the checkout, or ``.../name``."""
+    option, separator, value = argument.rpartition('=')
+    path = Path(value)
+    if not path.is_absolute():
+        return argument
+    inside = path.is_relative_to(REPO)
+    return f'{option}{separator}{path.relative_to(REPO) if inside else f".../{path.name}"}'
 
 
 def read(folder: Path = FOLDER) -> list[dict[str, Any]]:

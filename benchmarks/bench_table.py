@@ -6,6 +6,7 @@ python benchmarks/bench_table.py --check     exit code 1 if the page and the fil
 """
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def section(record: dict[str, Any]) -> str:
     versions = ', '.join(f'{name} {version}' for name, version in record['versions'].items() if version)
     changed = ' with local changes' if record['dirty'] else ''
     return '\n'.join([
-        *lines, '', f'- Command: `{record["command"]}`; seed {record["seed"]}',
+        *lines, '', f'- Command: `{shlex.join(["python", *record["argv"]])}`; seed {record["seed"]}',
         f'- Machine: {machine["cpu"]} ({machine["cores"]} cores, {machine["threads"]} threads used{load})',
         f'- Date: {record["date"][:10]}; commit: {record["commit"][:10]}{changed}', f'- Versions: {versions}'
     ])

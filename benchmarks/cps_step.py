@@ -71,7 +71,8 @@ def main(argv: list[str] | None = None) -> int:
         model.parse_losses(losses)[0].backward()
 
     def supervised(student: torch.nn.Module) -> None:
-        sum(value for name, value in student.loss(*labeled).items() if 'loss' in name).backward()
+        # As mmengine does it: a loss may come with one value for each pixel.
+        sum(value.mean() for name, value in student.loss(*labeled).items() if 'loss' in name).backward()
 
     def unsupervised(student: torch.nn.Module) -> None:
         logits = model.segment(student, images)
@@ -118,9 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f'step / passes {result["ratio"]:.3f}; step / (passes + loss) {result["ratio_with_loss"]:.3f}')
     name = Path(args.config).stem
     bench_results.save(
-        'cps_step', seed=args.seed, threads=args.threads, details=result, out=args.out,
-        command=f'python benchmarks/cps_step.py --config {args.config} --rounds {args.rounds} '
-                f'--threads {args.threads}',
+        'cps_step', seed=args.seed, threads=args.threads, details=result, out=args.out, argv=argv,
         rows=[
             bench_results.row(f'training step of {name}', result['step_ms'], 'ms',
                               'its student passes', result['parts_ms']),

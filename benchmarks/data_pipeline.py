@@ -236,11 +236,9 @@ def main(argv: list[str] | None = None) -> dict:
         transforms_ms_per_image={key: 1e3 * value for key, value in per_transform.items()},
         waiting=waiting)
     report(result)
-    options = ''.join(f' --{name} {value}' for name, value in (
-        ('config', args.config), ('work-dir', 'RUN_DIR' if waiting else None)) if value)  # yapf: disable
     bench_results.save(
         'data_pipeline', seed=args.seed, threads=1, rows=table_rows(result), details=result, out=args.out,
-        command=f'python benchmarks/data_pipeline.py DATA_ROOT{options}')
+        argv=argv)
     return result
 
 

@@ -186,8 +186,7 @@ def main(argv: list[str] | None = None) -> None:
                 results.append(row)
                 print(f'{method:22}' + ''.join(f'{value:12.2f}' for value in list(row.values())[4:]))
     bench_results.save(
-        'fpl_loss', seed=args.seed, threads=args.threads, rows=table_rows(results), out=args.out,
-        command=f'python benchmarks/fpl_loss.py --threads {args.threads} --repeats {args.repeats}',
+        'fpl_loss', seed=args.seed, threads=args.threads, rows=table_rows(results), out=args.out, argv=argv,
         details=dict(repeats=args.repeats, device=args.device, load_before=load_before, results=results))
 
 

@@ -20,7 +20,9 @@ def page(tmp_path: Path) -> Path:
 
 def save(folder: Path, name: str = 'toy', value: float = 150.) -> None:
     rows = [bench_results.row('a step', value, 'ms', 'its parts', 100.), bench_results.row('speed', 7.25, 'images/s')]
-    bench_results.save(name, seed=3, threads=2, rows=rows, details=dict(all=[1]), command=f'python {name}.py',
+    argv = ['--config', str(bench_results.REPO / 'configs/x.py'), '/on/this machine/data', '--work-dir=/a/run']
+    bench_results.save(name, seed=3, threads=2, rows=rows, details=dict(all=[1]),
+                       argv=argv,
                        out=folder / f'{name}.json')
 
 
@@ -29,7 +31,8 @@ def test_a_file_says_what_its_figures_depend_on(tmp_path: Path) -> None:
     record, = bench_results.read(tmp_path)
     assert record['seed'] == 3 and record['machine']['cpu'] and record['machine']['threads'] == 2
     assert record['versions']['torch'] and record['versions']['numpy'] and len(record['commit']) >= 7
-    assert record['date'][:2] == '20' and record['command'] == 'python toy.py' and record['details'] == dict(all=[1])
+    assert record['date'][:2] == '20' and record['details'] == dict(all=[1])
+    assert record['argv'] == ['benchmarks/toy.py', '--config', 'configs/x.py', '.../data', '--work-dir=.../run']
 
 
 def test_page_and_files_agree_once_it_is_written(tmp_path: Path, page: Path) -> None:
@@ -43,6 +46,7 @@ def test_page_and_files_agree_once_it_is_written(tmp_path: Path, page: Path) -> 
     text = page.read_text()
     assert text.startswith('before\n') and text.endswith('\nafter\n') and 'old' not in text
     assert '| a step | 150 ms | its parts: 100 ms | 1.50 |' in text and '| speed | 7.25 images/s |  |  |' in text
+    assert '- Command: `python benchmarks/toy.py --config configs/x.py .../data --work-dir=.../run`; seed 3' in text
     assert bench_table.main(['--check'], folder, page) == 0
     save(folder, value=151.)
     assert bench_table.main(['--check'], folder, page) == 1
@@ -95,6 +99,7 @@ def test_data_pipeline_relates_loading_to_iterations(segmentation_data, tmp_path
     text = out.read_text()
     record = json.loads(text)
     assert record['seed'] == 5 and str(tmp_path) not in text
+    assert record['argv'][:3] == ['benchmarks/data_pipeline.py', '.../data', '--images']
     assert any(row['baseline'] == 'a whole iteration' and row['value'] == pytest.approx(200) for row in record['rows'])
     assert record['details']['views'] == 2
 
@@ -108,4 +113,15 @@ def test_fpl_loss_writes_time_and_memory(tmp_path: Path, monkeypatch: pytest.Mon
     record = json.loads(out.read_text())
     assert {(row['unit'], row['baseline']) for row in record['rows']} == {
         ('ms', 'cross_entropy_argmax'), ('ms', 'plain'), ('MiB', 'cross_entropy')}
+    assert record['argv'][:5] == ['benchmarks/fpl_loss.py', '--shapes', 'voc', '--teachers', 'random']
     assert {result['method'] for result in record['details']['results']} == set(fpl_loss.METHODS)
+
+
+def test_make_bench_measures_what_the_page_says() -> None:
+    """Both shapes and both teachers are in the table, and `make bench` leaves none out."""
+    import fpl_loss
+    makefile = (PROJECT / 'Makefile').read_text()
+    assert '\t@$(PY) benchmarks/fpl_loss.py\n' in makefile
+    record = next(record for record in bench_results.read() if record['name'] == 'fpl_loss')
+    measured = {(tuple(result['shape']), result['teacher']) for result in record['details']['results']}
+    assert measured == {(shape, teacher) for shape in fpl_loss.SHAPES.values() for teacher in fpl_loss.TEACHERS}
