@@ -1,8 +1,9 @@
 """Every shipped segmentation config parses, builds and takes one training step in each method."""
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ BUILT = [
 ]  # fmt: skip
 
 
+# Model, labeled to unlabeled images at paper size and on CamVid, branches of the unlabeled images.
 METHODS = {
-    'supervised': 'EncoderDecoder',
-    'cps': 'mmssl.CrossPseudoSupervision',
-    'cps-cutmix': 'mmssl.CrossPseudoSupervision',
-    'mean-teacher-cutmix': 'mmssl.MeanTeacherSegmentor',
+    'supervised': ('EncoderDecoder', None, [1], None),
+    'cps': ('mmssl.CrossPseudoSupervision', [1, 1], [1, 2], ['unsup_weak']),
+    'cps-cutmix': ('mmssl.CrossPseudoSupervision', [1, 2], [1, 2], ['unsup_weak']),
+    'mean-teacher-cutmix': ('mmssl.MeanTeacherSegmentor', [1, 2], [1, 2], ['unsup_weak', 'unsup_strong']),
+    'ael': ('mmssl.AELSegmentor', [1, 1], [1, 2], ['unsup_weak']),
 }
 
 
@@ -55,19 +58,18 @@ def nodes(value: Any) -> Iterator[dict]:
             yield from nodes(child)
 
 
-def unlabeled_branches(semi_train_cfg: dict, method: str) -> list[str]:
-    """Branches of the unlabeled images that the model of a method reads."""
-    strong = [] if 'cps' in method else semi_train_cfg.get('strong_branches', ['unsup_strong'])
-    return list(dict.fromkeys(['unsup_weak', *strong]))
+def method_of(path: str) -> str:
+    """Method of a config by its file name, without FPL."""
+    return Path(path).name.split('_')[0].removeprefix('fpl-')
 
 
 def test_config_is_consistent(config: Config) -> None:
     assert config.default_scope == 'mmseg'
     assert config.train_cfg.max_iters == config.param_scheduler[0].end
-    method = Path(config.filename).name.split('_')[0]
+    method, camvid = method_of(config.filename), 'camvid' in config.filename
     segmentor = config.model.get('segmentor', config.model)
     loader = config.train_dataloader
-    gpus = 1 if 'camvid' in config.filename else 4
+    gpus = 1 if camvid else 4
     assert config.auto_scale_lr == dict(enable=False, base_batch_size=gpus * loader.batch_size)
     assert f'_{gpus}xb{loader.batch_size}-' in Path(config.filename).name
     assert tuple(segmentor.data_preprocessor.size) == tuple(config.crop_size)
@@ -77,22 +79,23 @@ def test_config_is_consistent(config: Config) -> None:
         kind = node.get('type')
         if isinstance(kind, str) and '.' in kind:
             assert kind.startswith('mmssl.'), kind
-    kind = METHODS[method.removeprefix('fpl-')]
+    kind, paper_ratio, camvid_ratio, branches = METHODS[method]
     assert config.model.type == kind
     if 'segmentor' in config.model:
-        ratio = loader.sampler.source_ratio
+        semi_train_cfg, ratio = config.model.semi_train_cfg, loader.sampler.source_ratio
         assert loader.batch_size % sum(ratio) == 0
-        mixed = config.model.semi_train_cfg.get('mix') is not None
-        assert ('cutmix' in method) == mixed
-        assert ratio == ([1, 2] if mixed or gpus == 1 else [1, 1])
+        assert ratio == (camvid_ratio if camvid else paper_ratio)
+        for source in loader.dataset.sources.values():
+            assert source.pipeline[-1].branches == ['sup', *branches]
         if 'cps' in method:
-            assert config.model.semi_train_cfg.unsup_on == ('unlabeled' if mixed else 'all')
-        else:
-            assert [hook.type for hook in config.custom_hooks].count('mmssl.MeanTeacherHook') == 1
-        loss = config.model.semi_train_cfg.get('unsup_loss', {}).get('type')
-        assert (loss == 'mmssl.FPLLoss') == method.startswith('fpl-')
-        branches = {tuple(source.pipeline[-1].branches) for source in loader.dataset.sources.values()}
-        assert branches == {('sup', *unlabeled_branches(config.model.semi_train_cfg, method))}
+            mixed = semi_train_cfg.get('mix') is not None
+            assert mixed == ('cutmix' in method)
+            assert semi_train_cfg.unsup_on == ('unlabeled' if mixed else 'all')
+        hooks = [hook.type for hook in config.get('custom_hooks', [])]
+        assert hooks.count('mmssl.MeanTeacherHook') == ('cps' not in method)
+        assert hooks.count('mmssl.AELHook') == (method == 'ael')
+        fpl = Path(config.filename).name.startswith('fpl-')
+        assert (semi_train_cfg.get('unsup_loss', {}).get('type') == 'mmssl.FPLLoss') == fpl
         lists = [source.ann_file for source in loader.dataset.sources.values()]
         assert lists[0].replace('labeled', 'unlabeled') == lists[1]
         low = '-low' in Path(config.filename).name
@@ -142,6 +145,24 @@ def test_generated_configs_are_up_to_date() -> None:
     assert module.main(['--check']) == 0
 
 
+class DrawnDonors:
+    """Stands for a source of AEL's donors."""
+
+    key = 'drawn'
+
+    def __init__(self, branch: str, image: Callable[[], torch.Tensor], sample: Callable[[], SegDataSample]) -> None:
+        self.branch, self.image, self.sample = branch, image, sample
+
+    def __len__(self) -> int:
+        return 2
+
+    def fingerprint(self) -> int:
+        return 0
+
+    def load(self, index: int, seed: int, step: int, place: int) -> dict:
+        return dict(inputs={self.branch: self.image()}, data_samples={self.branch: self.sample()})
+
+
 @pytest.mark.parametrize('name', BUILT)
 def test_one_training_step(name: str) -> None:
     torch.manual_seed(0)
@@ -161,7 +182,7 @@ def test_one_training_step(name: str) -> None:
     classes = segmentor.decode_head.num_classes
 
     def sample(labeled: bool) -> SegDataSample:
-        item = SegDataSample(metainfo=dict(img_shape=size, ori_shape=size))
+        item = SegDataSample(metainfo=dict(img_shape=size, ori_shape=size, sample_idx=0))
         if labeled:
             item.gt_sem_seg = PixelData(data=torch.randint(0, classes, (1, *size)))
         return item
@@ -171,8 +192,7 @@ def test_one_training_step(name: str) -> None:
 
     if 'segmentor' in model_cfg:
         labeled, unlabeled = config.train_dataloader.sampler.source_ratio
-        method = Path(name).name.split('_')[0]
-        branches = dict.fromkeys(unlabeled_branches(model_cfg.semi_train_cfg, method), unlabeled * 2)
+        branches = dict.fromkeys(METHODS[method_of(name)][-1], unlabeled * 2)
         branches['sup'] = labeled * 2
         data = dict(
             inputs={branch: [image() for _ in range(count)] for branch, count in branches.items()},
@@ -184,6 +204,11 @@ def test_one_training_step(name: str) -> None:
         data = dict(inputs=[image() for _ in range(2)], data_samples=[sample(True) for _ in range(2)])
     if hasattr(model, 'initialize_teacher'):
         model.initialize_teacher()
+    if hasattr(model, 'attach_sources'):
+        sources = config.train_dataloader.dataset.sources
+        classes = DATASETS.get(sources.labeled.type).METAINFO['classes']
+        donors = [DrawnDonors(branch, image, partial(sample, branch == 'sup')) for branch in ('sup', 'unsup_weak')]
+        model.attach_sources(*donors, classes)
     before = {key: value.clone() for key, value in model.named_parameters()}
     log = model.train_step(data, optim_wrapper)
     assert 'segmentor' not in model_cfg or log['unsup_loss'] > 0

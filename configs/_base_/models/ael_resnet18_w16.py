@@ -1,0 +1,2 @@
+_base_ = './mean_teacher_resnet18_w16.py'
+model = dict(type='mmssl.AELSegmentor')
