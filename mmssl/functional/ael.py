@@ -10,7 +10,8 @@ bank, (C,), in [0, 1]; ``p`` are the teacher's probabilities.
 * Adaptive equalization sampling: :func:`sampling_keep_probs`, :func:`equalization_mask`
 * Dynamic re-weighting: :func:`confidence_weight`, and :func:`weighted_consistency`, the loss in one line
 
-Every random choice takes its random numbers from the caller, so that a resumed run makes the same ones.
+Every random choice takes its random numbers from the caller, who has them from :func:`numbers_of`, so that a resumed
+run, or another number of processes, makes the same ones.
 """
 
 import cv2
@@ -20,6 +21,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Box = tuple[int, int, int, int]
+
+
+def numbers_of(stream: int, seed: int, step: int, place: int) -> np.random.Generator:
+    """The random numbers of one image in one iteration.
+
+    Args:
+        stream: Keeps the draws of one part of the method apart from those of the others.
+        seed: Of the run, >= 0.
+        step: Iteration, >= 0.
+        place: Of the image in the batch of all processes, >= 0.
+    """
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence((stream, seed, step, place))))
 
 
 def class_confidence_sums(logits: Tensor, label: Tensor, ignore_index: int = 255) -> tuple[Tensor, Tensor]:

@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
-from mmssl.functional.ael import equalization_mask, sampling_keep_probs
+from mmssl.functional.ael import equalization_mask, numbers_of, sampling_keep_probs
+from mmssl.models.seeded import SeededModule
 from mmssl.registry import MODELS
 
-from .seeded_module import SeededModule
+STREAM = 0xAE5
 
 
 @MODELS.register_module()
@@ -22,8 +23,6 @@ class EqualizationSampling(SeededModule):
     Raises:
         ValueError: If an argument is outside its range.
     """
-
-    STREAM = 0xAE5
 
     def __init__(self, exponent: float = 1.0, seed: int | None = None) -> None:
         super().__init__(seed)
@@ -48,6 +47,6 @@ class EqualizationSampling(SeededModule):
         uniform = torch.empty(label.shape, device=label.device)
         generator = torch.Generator(device=label.device)
         for image, place in zip(uniform, places, strict=True):
-            generator.manual_seed(self.numbers(seed, step, place).bit_generator.random_raw() >> 1)
+            generator.manual_seed(numbers_of(STREAM, seed, step, place).bit_generator.random_raw() >> 1)
             image.uniform_(generator=generator)
         return equalization_mask(label, sampling_keep_probs(confidence, self.exponent), uniform)

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mmssl.functional.ael import class_mask, copy_paste_class_probs, pick
-from mmssl.models.ael.seeded_module import SeededModule
+from mmssl.functional.ael import class_mask, copy_paste_class_probs, numbers_of, pick
+from mmssl.models.seeded import SeededModule
 from mmssl.registry import MODELS
 
+STREAM = 0xAC9
 KEY = 'mmssl.AdaptiveCopyPaste'
 
 
@@ -22,13 +23,14 @@ class PastePlan:
         target: Place of the receiving image in the batch of this process.
         donor: Number of the labeled image that gives.
         classes: Classes whose pixels are pasted, some perhaps twice.
-        place: Place of the receiving image in the batch of all processes.
+        key: Seed, iteration, and place of the receiving image in the batch of all processes, which fix how its donor is
+            augmented.
     """
 
     target: int
     donor: int
     classes: list[int]
-    place: int
+    key: tuple[int, int, int]
 
 
 @MODELS.register_module()
@@ -56,8 +58,6 @@ class AdaptiveCopyPaste(SeededModule):
     Raises:
         ValueError: If an argument is outside its range.
     """
-
-    STREAM = 0xAC9
 
     def __init__(
         self,
@@ -119,12 +119,12 @@ class AdaptiveCopyPaste(SeededModule):
         probs = copy_paste_class_probs(confidence[self.class_ids].double(), self.exponent).cpu().numpy()
         plans = []
         for target, place in enumerate(places):
-            rng = self.numbers(seed, step, place)
+            rng = numbers_of(STREAM, seed, step, place)
             if rng.random() >= self.prob:
                 continue
             donor = int(rng.random() * num_donors)
             classes = [self.class_ids[pick(probs, rng.random())] for _ in range(self.num_draws)]
-            plans.append(PastePlan(target, donor, classes, place))
+            plans.append(PastePlan(target, donor, classes, (seed, step, place)))
         return plans
 
     def forward(

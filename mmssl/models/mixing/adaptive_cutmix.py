@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from mmssl.functional.ael import Box, component_boxes, cutmix_class_probs, pick, random_box
+from mmssl.functional.ael import Box, component_boxes, cutmix_class_probs, numbers_of, pick, random_box
 from mmssl.functional.cutmix import mix
-from mmssl.models.ael.seeded_module import SeededModule
+from mmssl.models.seeded import SeededModule
 from mmssl.registry import MODELS
 
+STREAM = 0xACC
 DONORS = ('dataset', 'batch')
 IMAGES = ('all', 'one')
 
@@ -22,13 +23,14 @@ class CutMixPlan:
     Attributes:
         target: Place of the receiving image in the batch of this process.
         class_id: Class that is looked for.
-        place: Place of the receiving image in the batch of all processes.
+        key: Seed, iteration, and place of the receiving image in the batch of all processes, which fix how its donor is
+            augmented.
         rng: Random numbers of this image, for the choices that follow.
     """
 
     target: int
     class_id: int
-    place: int
+    key: tuple[int, int, int]
     rng: np.random.Generator
 
 
@@ -63,8 +65,6 @@ class AdaptiveCutMix(SeededModule):
         ValueError: If an argument is outside its range.
     """
 
-    STREAM = 0xACC
-
     def __init__(
         self,
         component_thresh: float = 0.005,
@@ -97,11 +97,13 @@ class AdaptiveCutMix(SeededModule):
         """
         seed, step = self.next_step()
         probs = cutmix_class_probs(confidence.double()).cpu().numpy()
-        numbers = [self.numbers(seed, step, place) for place in places]
+        numbers = [numbers_of(STREAM, seed, step, place) for place in places]
         targets = range(len(places))
         if self.images == 'one':
             targets = [int(numbers[0].random() * len(places))]
-        return [CutMixPlan(i, pick(probs, numbers[i].random()), places[i], numbers[i]) for i in targets]
+        return [
+            CutMixPlan(i, pick(probs, numbers[i].random()), (seed, step, places[i]), numbers[i]) for i in targets
+        ]
 
     def choose_donor(self, plan: CutMixPlan, having_class: Sequence[int], others: Sequence[int]) -> int:
         """One of the images that have the class, or of all others if there is none.

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from mmssl.functional.ael import box_masks, class_presence, confidence_weight
 from mmssl.models.ael import ConfidenceBank, EqualizationSampling, PresenceBank
-from mmssl.models.ael.places import global_places
 from mmssl.models.mixing import AdaptiveCopyPaste, AdaptiveCutMix
 from mmssl.models.mixing.adaptive_cutmix import CutMixPlan
+from mmssl.models.seeded import global_indices
 from mmssl.models.semi_base import (
     check_choice,
     check_count,
@@ -209,9 +209,12 @@ class AELSegmentor(MeanTeacherSegmentor):
                 'one.)'
             )
 
-    def _load(self, source: Any, requests: Sequence[tuple[int, int]], seed: int, step: int) -> Any:
-        """Load images (index, place) of a source; what ``pseudo_collate`` makes of them."""
-        return pseudo_collate([source.load(index, seed, step, place) for index, place in requests])
+    def _places(self, count: int) -> list[int]:
+        """Places, in the batch of all processes, of ``count`` images that belong in equal parts to this one's units.
+
+        Where they do not (one mixed image for each process), the places are still unique.
+        """
+        return global_indices(count, count // self._units if count % self._units == 0 else 1)
 
     # --- the loss -------------------------------------------------------------------------------------------------
 
@@ -298,8 +301,7 @@ class AELSegmentor(MeanTeacherSegmentor):
         counted = torch.ones_like(weight) if term.valid is None else term.valid.to(weight.dtype)
         kept = counted
         if self.sampling is not None:
-            count = len(term.images)
-            places = global_places(count, self._units)
+            places = self._places(len(term.images))
             kept = kept * self.sampling(term.logits.detach().argmax(dim=1), self.confidence_bank.confidence, places)
         weight = weight * kept
         total, num_kept, num_counted = weight.sum(), kept.sum(), counted.sum()
@@ -326,12 +328,11 @@ class AELSegmentor(MeanTeacherSegmentor):
         Returns:
             New images and data samples.
         """
-        places = global_places(len(inputs), self._units)
+        places = self._places(len(inputs))
         plans = self.copy_paste.plan(places, self.confidence_bank.confidence, len(self.labeled_source))
         pasted = inputs.new_zeros((), dtype=torch.float32)
         if plans:
-            seed, step = self.copy_paste.last_step
-            packed = self._load(self.labeled_source, [(plan.donor, plan.place) for plan in plans], seed, step)
+            packed = pseudo_collate([self.labeled_source.load(plan.donor, *plan.key) for plan in plans])
             extra = self.data_preprocessor.extra(packed, inputs.shape[-2:])
             donors, donor_samples = extra['inputs']['sup'], extra['data_samples']['sup']
             inputs, data_samples = inputs.clone(), list(data_samples)
@@ -371,7 +372,7 @@ class AELSegmentor(MeanTeacherSegmentor):
         """
         weak = get_branch(inputs, 'unsup_weak')
         count = len(weak)
-        places = global_places(count, self._units)
+        places = self._places(count)
         plans = self.mix.plan(places, self.confidence_bank.confidence)
         self._mixing = Mixing(plans=plans, donors=[], count=count, images=None, places=places)
         if self.presence_bank is None:
@@ -381,13 +382,13 @@ class AELSegmentor(MeanTeacherSegmentor):
                     "train_dataloader.batch_size or train_dataloader.sampler.source_ratio, or take donor='dataset'"
                 )
             return inputs, data_samples
-        seed, step = self.mix.last_step
         everyone = range(len(self.presence_bank))
-        requests = [
-            (self.mix.choose_donor(plan, self.presence_bank.images_with(plan.class_id), everyone), plan.place)
-            for plan in plans
+        chosen = [
+            self.mix.choose_donor(plan, self.presence_bank.images_with(plan.class_id), everyone) for plan in plans
         ]
-        packed = self._load(self.unlabeled_source, requests, seed, step)
+        packed = pseudo_collate(
+            [self.unlabeled_source.load(image, *plan.key) for image, plan in zip(chosen, plans, strict=True)]
+        )
         extra = self.data_preprocessor.extra(packed, weak.shape[-2:])
         self._mixing.donors = list(range(count, count + len(plans)))
         branches = ('unsup_weak', *self.semi_train_cfg['strong_branches'])
@@ -400,7 +401,7 @@ class AELSegmentor(MeanTeacherSegmentor):
         self._mixing.images = sample_indices(data_samples['unsup_weak'], self.unlabeled_source.key)
         # Donors were looked at after the images of the batch, on every rank.
         behind = get_world_size() * count
-        self._mixing.places = [*places, *(behind + plan.place for plan in plans)]
+        self._mixing.places = [*places, *(behind + plan.key[-1] for plan in plans)]
         return inputs, data_samples
 
     def mix_view(self, view: ConsistencyTerm, data_samples: Sequence[SegDataSample]) -> ConsistencyTerm:

@@ -13,8 +13,6 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-from mmssl.models.ael.places import global_places
-
 SIZE = (32, 32)
 OFF = dict(mix=None, copy_paste=None, sampling=None, reweight_exponent=None, labeled_consistency=False)
 ALL_PARTS = dict(
@@ -465,15 +463,19 @@ def test_of_an_image_seen_twice_the_last_look_counts(tiny_segmentor: dict) -> No
         bank.update([10], [0], present[:1])
 
 
-def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places(tiny_segmentor: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many processes share four units, each image has the place that it has in the whole batch."""
-    assert global_places(8, 4) == list(range(8))
-    together = []
+    model = build(tiny_segmentor, **OFF)
+    model._units = 4
+    assert model._places(8) == list(range(8))
+    model._units = 2
+    together, odd = [], []
     for rank in range(2):
-        monkeypatch.setattr('mmssl.models.ael.places.get_dist_info', lambda r=rank: (r, 2))
-        together.append(global_places(4, 2))
-        assert len({*global_places(3, 2)}) == 3
+        monkeypatch.setattr('mmssl.models.seeded.get_dist_info', lambda r=rank: (r, 2))
+        together.append(model._places(4))
+        odd += model._places(3)
     assert together == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert len(set(odd)) == 6
 
 
 # --- what a user gets wrong ---------------------------------------------------------------------------------------
