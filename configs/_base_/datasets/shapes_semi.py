@@ -8,18 +8,15 @@ train_dataloader = dict(
         _delete_=True,
         type='mmssl.MultiSourceDataset',
         sources=dict(
+            # The labeled images of `shapes.py`; what it packs becomes a branch.
             labeled=dict(
-                type='mmssl.SplitSegDataset',
-                data_root=_base_.data_root,
-                metainfo=_base_.metainfo,
-                img_suffix='.png',
-                ann_file='splits/labeled.txt',
-                data_prefix=dict(img_path='img_dir/train', seg_map_path='ann_dir/train'),
+                _base_.train_dataloader.dataset,
                 pipeline=[
-                    _base_.load_image,
-                    dict(type='LoadAnnotations'),
-                    *_base_.geometry,
-                    dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')]),
+                    *_base_.train_dataloader.dataset.pipeline[:-1],
+                    dict(
+                        type='mmssl.MultiBranch',
+                        branches=branches,
+                        sup=_base_.train_dataloader.dataset.pipeline[-1:]),
                 ]),
             unlabeled=dict(
                 type='mmssl.UnlabeledImageDataset',

@@ -8,22 +8,18 @@ train_dataloader = dict(
         _delete_=True,
         type='mmssl.MultiSourceDataset',
         sources=dict(
+            # The labeled images of `voc2012.py`; what it packs becomes a branch.
             labeled=dict(
-                type='mmssl.VOCDataset',
-                data_root=_base_.data_root,
-                ann_file='splits/train_aug_labeled_1-8.txt',
-                data_prefix=dict(img_path='JPEGImages', seg_map_path='SegmentationClassAug'),
+                _base_.labeled,
                 pipeline=[
-                    _base_.load_image,
-                    dict(type='LoadAnnotations'),
-                    *_base_.geometry,
-                    dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')]),
+                    *_base_.labeled.pipeline[:-1],
+                    dict(type='mmssl.MultiBranch', branches=branches, sup=_base_.labeled.pipeline[-1:]),
                 ]),
             unlabeled=dict(
                 type='mmssl.UnlabeledImageDataset',
                 data_root=_base_.data_root,
                 ann_file='splits/train_aug_unlabeled_1-8.txt',
-                img_path='JPEGImages',
+                img_path=_base_.labeled.data_prefix.img_path,
                 pipeline=[
                     _base_.load_image,
                     dict(type='mmssl.TrackPadding'),
