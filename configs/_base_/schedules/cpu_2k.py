@@ -9,7 +9,8 @@ default_hooks = dict(
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
-    checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=500, max_keep_ckpts=2, save_best='mIoU'),
+    checkpoint=dict(
+        type='mmssl.AtomicCheckpointHook', by_epoch=False, interval=500, max_keep_ckpts=2, save_best='mIoU'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     visualization=dict(type='SegVisualizationHook'))
 auto_scale_lr = dict(enable=False, base_batch_size=4)
