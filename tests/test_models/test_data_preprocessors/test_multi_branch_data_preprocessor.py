@@ -210,3 +210,34 @@ def test_classification_samples():
     assert out['inputs']['unsup_strong'].shape == (1, 3, 4, 4)
     assert out['data_samples']['sup'][0].gt_score.tolist() == [0, 1, 0]
     assert 'gt_score' not in out['data_samples']['unsup_weak'][0]
+
+
+@pytest.mark.parametrize('size', [(9, 8), (6, 12), (4, 5)])
+def test_images_on_top_of_a_batch_get_its_size(size):
+    """Padded with what no loss counts, or cut, and no change of the mixture is seen in them."""
+    items = [labeled(), labeled(), unlabeled()]
+    model = build()
+    model(pseudo_collate([labeled(), unlabeled()]), training=True)
+    extra = model.extra(pseudo_collate(items), size)
+    assert {branch: len(images) for branch, images in extra['inputs'].items()} == dict(
+        sup=2, unsup_weak=1, unsup_strong=1)
+    expected = build()(pseudo_collate(items), training=True)
+    rows, columns = min(6, size[0]), min(8, size[1])
+    for branch, images in extra['inputs'].items():
+        assert images.shape[-2:] == size
+        assert torch.equal(images[..., :rows, :columns], expected['inputs'][branch][..., :rows, :columns])
+    for sample, before in zip(extra['data_samples']['sup'], expected['data_samples']['sup'], strict=True):
+        label = sample.gt_sem_seg.data
+        assert label.shape == (1, *size)
+        assert torch.equal(label[..., :rows, :columns], before.gt_sem_seg.data[..., :rows, :columns])
+        assert (label[:, 6:] == 255).all() and (label[..., 8:] == 255).all()
+    valid = extra['data_samples']['unsup_weak'][0].valid_mask.data
+    assert valid.shape == (1, *size)
+    assert not valid[:, 6:].any() and not valid[..., 8:].any()
+    # The mixture of the batches proper is remembered as before.
+    model(pseudo_collate([labeled(), unlabeled()]), training=True)
+
+
+def test_a_source_without_images_makes_no_branch():
+    extra = build().extra(pseudo_collate([labeled()]), (6, 8))
+    assert list(extra['inputs']) == ['sup'] == list(extra['data_samples'])

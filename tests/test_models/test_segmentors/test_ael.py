@@ -322,6 +322,68 @@ def test_donors_of_the_batch(tiny_segmentor: dict, batch: tuple) -> None:
         model.loss(one, {name: samples[:1] for name, samples in batch[1].items()})
 
 
+def test_strong_views_have_donors_of_their_own(tiny_segmentor: dict, batch: tuple) -> None:
+    """The student sees the strong view of the donor inside the box, the teacher the weak one."""
+    inputs, samples = batch
+    inputs = dict(inputs, unsup_strong=inputs['unsup_weak'] + 100)
+    samples = dict(samples, unsup_strong=samples['unsup_weak'])
+    branches = ('unsup_weak', 'unsup_strong')
+    model = build(tiny_segmentor, **dict(OFF, mix=ALL_PARTS['mix']), strong_branches=('unsup_strong',))
+    model.attach_sources(Source(6, ('sup',), labeled=True), Source(10, branches), None)
+    seen: dict[str, list[Tensor]] = dict(student=[], teacher=[])
+    for name in seen:
+        getattr(model, name).backbone.register_forward_hook(
+            lambda module, inputs, features, name=name: seen[name].append(inputs[0])
+        )
+    model.loss(inputs, samples)
+    (_, mixed), (teacher,) = seen['student'], seen['teacher']
+    assert torch.equal(teacher[:4], inputs['unsup_weak']) and len(teacher) == 8
+    for index, (donor, *_) in enumerate(model.unlabeled_source.loaded):
+        packed = Source(10, branches).load(donor, 0, 0, 0)['inputs']
+        weak, strong = ((packed[branch].float() - 127.5) / 60 for branch in branches)
+        torch.testing.assert_close(teacher[4 + index], weak)
+        inside = (mixed[index] == strong).all(0)
+        assert torch.equal(mixed[index][:, ~inside], inputs['unsup_strong'][index][:, ~inside])
+        assert inside.any()
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_mixed_precision(tiny_segmentor: dict, batch: tuple, dtype: torch.dtype) -> None:
+    fpl = dict(type='mmssl.FPLLoss')
+    full = attach(build(tiny_segmentor, **ALL_PARTS, unsup_loss=fpl))
+    half = attach(build(tiny_segmentor, **ALL_PARTS, unsup_loss=fpl))
+    expected = full.loss(*batch)
+    with torch.autocast('cpu', dtype=dtype):
+        losses = half.loss(*batch)
+    total(losses).backward()
+    assert losses['unsup_loss'].dtype == torch.float32
+    torch.testing.assert_close(half.confidence_bank.confidence, full.confidence_bank.confidence, rtol=0, atol=0.05)
+    torch.testing.assert_close(losses['sup_student.decode.loss_ce'].float(), expected['sup_student.decode.loss_ce'],
+                               rtol=0.1, atol=0.05)
+    assert all(torch.isfinite(grad).all() for grad in gradients(half).values())
+
+
+def test_what_hooks_see_is_what_the_student_sees(tiny_segmentor: dict, batch: tuple) -> None:
+    inputs, samples = batch
+    for sample in samples['unsup_weak']:
+        sample.gt_sem_seg = PixelData(data=torch.randint(0, 4, (1, *SIZE)))
+    model = build(tiny_segmentor, **ALL_PARTS)
+    model.attach_sources(Source(6, ('sup',), labeled=True), Source(10, labeled=True), None)
+    model.recording = True
+    seen: list[Tensor] = []
+    model.student.backbone.register_forward_hook(lambda module, inputs, features: seen.append(inputs[0]))
+    model.loss(inputs, samples)
+    record = model.record
+    assert torch.equal(record.inputs, seen[1])
+    assert record.logits.shape == record.target_logits.shape == (4, 4, *SIZE)
+    for index, (donor, *_) in enumerate(model.unlabeled_source.loaded):
+        theirs = Source(10, labeled=True).load(donor, 0, 0, 0)['data_samples']['unsup_weak'].gt_sem_seg.data[0]
+        own = samples['unsup_weak'][index].gt_sem_seg.data[0]
+        pasted = (record.inputs[index] != inputs['unsup_weak'][index]).all(0)
+        assert torch.equal(record.truth[index][pasted], theirs[pasted])
+        assert torch.equal(record.truth[index][~pasted], own[~pasted])
+
+
 def test_padding_can_be_left_out(tiny_segmentor: dict, batch: tuple) -> None:
     """What is under the padding has no influence on the consistency loss of the labeled images."""
     inputs, samples = batch
