@@ -11,8 +11,12 @@ TINY_NORM = dict(type='BN')
 
 
 @pytest.fixture
-def mean_teacher_config(segmentation_data: SimpleNamespace, tmp_path: Path) -> Config:
+def mean_teacher_config(
+    segmentation_data: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Config:
     """``mmssl.MeanTeacherSegmentor`` with a weak and a strong view, 6 iterations, validation of 4 images every 3."""
+    # The runner formats the config five times, which takes longer than the training.
+    monkeypatch.setattr(Config, 'pretty_text', property(lambda config: repr(config._cfg_dict.to_dict())))
     head = dict(type='FCNHead', num_convs=1, channels=8, num_classes=4, norm_cfg=TINY_NORM, dropout_ratio=0.1)
     preprocessor = dict(type='SegDataPreProcessor', mean=[127.5] * 3, std=[60.0] * 3, size=(32, 32), seg_pad_val=255)
     segmentor = dict(

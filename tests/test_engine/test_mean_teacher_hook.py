@@ -30,7 +30,8 @@ class Watch(Hook):
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
         if not self.start:
             self.start = state(runner.model)
-            assert not any(module.training for module in runner.model.teacher.modules())
+            trains = runner.model.semi_train_cfg['teacher_mode'] == 'train'
+            assert {module.training for module in runner.model.teacher.modules()} == {trains}
 
     def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
         self.students.append(state(runner.model.student))
@@ -143,11 +144,11 @@ def test_model_without_the_hook_fails(mean_teacher_config: Config) -> None:
 def test_unsuitable_settings_name_their_keys(mean_teacher_config: Config) -> None:
     config = deepcopy(mean_teacher_config)
     config.custom_hooks[0].update(buffers='own')
-    with pytest.raises(ValueError, match=r"MeanTeacherHook\.buffers='own' .* teacher_mode='eval'"):
+    with pytest.raises(ValueError, match=r"MeanTeacherHook\.buffers='own' .*teacher_mode='eval'"):
         train(config)
     config = deepcopy(mean_teacher_config)
     config.model.semi_train_cfg = dict(teacher_mode='train')
-    with pytest.raises(ValueError, match=r"MeanTeacherHook\.buffers='average' .* set buffers to 'own'"):
+    with pytest.raises(ValueError, match=r"MeanTeacherHook\.buffers='average' .*set buffers to 'own'"):
         train(config)
     config = deepcopy(mean_teacher_config)
     config.custom_hooks.append(deepcopy(config.custom_hooks[0]))

@@ -119,3 +119,59 @@ def test_mixed_logits_have_mixed_probabilities():
     a, b = torch.randn(2, 4, 6, 7), torch.randn(2, 4, 6, 7)
     mask = cutmix_masks(2, 6, 7, 0, 0)
     assert torch.allclose(mix(a, b, mask).softmax(1), mix(a.softmax(1), b.softmax(1), mask))
+
+
+def test_unimatch_boxes_have_area_and_shape_of_the_formula():
+    """UniMatch: area share U(0.02, 0.4), height over width U(0.3, 1 / 0.3), one box that fits, with probability 0.5."""
+    size, num = 200, 600
+    masks = cutmix_masks(num, size, size, 0, 0, num_boxes=1, area_range=(0.02, 0.4), aspect_range=(0.3, 1 / 0.3),
+                         prob=0.5)[:, 0]
+    mixed = masks.flatten(1).any(dim=1)
+    assert abs(mixed.float().mean() - 0.5) < 0.07
+    masks = masks[mixed]
+    heights, widths = masks.amax(dim=2).sum(dim=1), masks.amax(dim=1).sum(dim=1)
+    areas = masks.mean(dim=(1, 2))
+    assert torch.allclose(areas, heights * widths / size**2)  # a rectangle
+    assert 0.015 < areas.min() < 0.05
+    assert 0.35 < areas.max() <= 0.4
+    assert np.allclose(np.quantile(areas, [0.25, 0.5, 0.75]), [0.115, 0.21, 0.305], atol=0.035)
+    aspects = heights / widths
+    assert 0.29 < aspects.min() < 0.5
+    assert 2.5 < aspects.max() < 3.6
+    # Corners are uniform among those with which the box fits; so is a box's place.
+    tops = (masks.amax(dim=2).argmax(dim=1) / (size - heights).clamp(min=1)).numpy()
+    assert np.allclose(np.quantile(tops, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.08)
+
+
+def test_unimatch_boxes_against_its_own_procedure():
+    """Area, height and place, against the published procedure with another random generator."""
+    rng, size, ours, theirs = np.random.default_rng(1), 100, [], []
+    masks = cutmix_masks(800, size, size, 3, 0, num_boxes=1, area_range=(0.02, 0.4), aspect_range=(0.3, 1 / 0.3))[:, 0]
+    for mask in masks.numpy():
+        rows, columns = mask.any(axis=1).nonzero()[0], mask.any(axis=0).nonzero()[0]
+        ours.append((len(rows), len(columns), rows[0], columns[0]))
+    while len(theirs) < 800:
+        area = rng.uniform(0.02, 0.4) * size * size
+        while True:
+            ratio = rng.uniform(0.3, 1 / 0.3)
+            w, h = int(np.sqrt(area / ratio)), int(np.sqrt(area * ratio))
+            x, y = rng.integers(0, size, 2)
+            if x + w <= size and y + h <= size:
+                break
+        theirs.append((h, w, y, x))
+    for a, b in zip(np.array(ours).T, np.array(theirs).T, strict=True):
+        assert np.allclose(np.quantile(a, [0.1, 0.3, 0.5, 0.7, 0.9]), np.quantile(b, [0.1, 0.3, 0.5, 0.7, 0.9]), atol=6)
+
+
+def test_boxes_that_do_not_fit_are_cut():
+    masks = cutmix_masks(3, 20, 30, 0, 0, num_boxes=1, area_range=(1., 1.), aspect_range=(8., 9.))
+    assert masks.amax(dim=3).all()  # as high as the image, and a third as wide
+    assert 0.25 < masks.mean() < 0.45
+
+
+@pytest.mark.parametrize(('kwargs', 'message'), [
+    (dict(aspect_range=(0., 1.)), 'aspect_range'), (dict(aspect_range=(2., 1.)), 'aspect_range'),
+    (dict(prob=0.), 'prob'), (dict(prob=1.5), 'prob')])
+def test_wrong_shapes_of_boxes(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        cutmix_masks(1, 4, 4, 0, 0, **kwargs)

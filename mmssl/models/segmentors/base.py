@@ -87,6 +87,7 @@ class SemiBaseSegmentor(BaseSegmentor):
     MODELS_HELD: ClassVar[tuple[str, ...]] = ()
     PREDICT_ON: ClassVar[str | None] = None
     REQUIRED_BRANCHES: ClassVar[tuple[str, ...]] = ('sup', 'unsup_weak')
+    REQUIRED_HOOKS: ClassVar[tuple[str, ...]] = ()
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
         sup_weight=1.0, unsup_weight=1.0, unsup_begin=0, unsup_ramp=0, ignore_padding=False
     )
@@ -220,6 +221,11 @@ class SemiBaseSegmentor(BaseSegmentor):
     def required_branches(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
         """Branches that a batch must have for a model with these options, which may be incomplete."""
         return cls.REQUIRED_BRANCHES
+
+    @classmethod
+    def required_hooks(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Types of the hooks that ``custom_hooks`` must hold for a model with these options."""
+        return cls.REQUIRED_HOOKS
 
     def named_supervised_losses(self, losses: dict[str, Tensor], student: str) -> dict[str, Tensor]:
         """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""

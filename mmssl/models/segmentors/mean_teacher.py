@@ -90,6 +90,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
 
     MODELS_HELD: ClassVar[tuple[str, ...]] = ('student', 'teacher')
     PREDICT_ON: ClassVar[str] = 'teacher'
+    REQUIRED_HOOKS: ClassVar[tuple[str, ...]] = ('mmssl.MeanTeacherHook',)
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
         SemiBaseSegmentor.TRAIN_DEFAULTS,
         unsup_loss=dict(type='mmssl.HardPseudoLabelLoss'),

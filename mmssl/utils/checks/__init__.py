@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .hooks import check_required_hooks
 from .labels import Progress, _no_progress, check_images, check_labels
 from .memory import estimate_memory
 from .nodes import find_preprocessor, get, is_sequence
@@ -98,6 +99,7 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         check_branches(cfg, report)
         check_labels_loaded(cfg, train, report)
         check_semi_options(cfg, report)
+        check_required_hooks(cfg, report)
         check_unsup_begin(cfg, train, per_gpu, world_size, report)
         report.sources = summarize_sources(cfg, train, per_gpu, world_size)
         classes, classes_key = _check_classes(train, others, report)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mmengine.registry import MODELS
 
+from mmssl.datasets.samplers import nearest_batch_sizes
 from mmssl.utils.cli import keys_read
 
 from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence, type_name, walk
@@ -135,8 +136,7 @@ def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | 
         return None
     unit = sum(ratio)
     if batch_size % unit:
-        below, above = batch_size // unit * unit, -(-batch_size // unit) * unit
-        nearest = f'{below} and {above}' if below else f'{above}'
+        nearest = ' and '.join(map(str, nearest_batch_sizes(batch_size, ratio)))
         report.error(
             'train_dataloader.batch_size',
             f'{batch_size} is not a multiple of {unit}, the sum of train_dataloader.sampler.source_ratio {ratio}; '
@@ -227,7 +227,7 @@ def check_branches(cfg: Any, report: Report) -> None:
                 'semi-supervised model of mmssl, or a pipeline without MultiBranch',
             )
         return
-    required = getattr(model_class(cfg), 'REQUIRED_BRANCHES', ())
+    required = _required_branches(cfg)
     if not found:
         report.error(
             'train_dataloader.dataset',
@@ -244,15 +244,23 @@ def check_branches(cfg: Any, report: Report) -> None:
                 'train_dataloader.dataset',
                 f'no pipeline makes the branch {name!r} that the model needs; found {sorted(made_somewhere)}{hint}',
             )
-    declared_first = set(found[0][1])
     for key, declared, made in found:
         unknown = [name for name in made if name not in declared]
         if unknown:
             report.error(f'{key}.branches', f'lacks {unknown}, which it makes; found {declared}')
-        if set(declared) != declared_first:
+        if declared != found[0][1]:
             report.error(
                 f'{key}.branches', f'is {declared}, but {found[0][0]}.branches is {found[0][1]}: make them equal'
             )
+
+
+def _required_branches(cfg: Any) -> tuple[str, ...]:
+    """Branches that the model reads with its options; those of any options where the options are wrong."""
+    kind = model_class(cfg)
+    try:
+        return kind.required_branches(get(cfg, 'model.semi_train_cfg') or {})
+    except (AttributeError, ValueError):
+        return getattr(kind, 'REQUIRED_BRANCHES', ())
 
 
 def check_labels_loaded(cfg: Any, sources: list[Source], report: Report) -> None:

@@ -367,3 +367,94 @@ def test_samples_without_metainfo_train(tiny_segmentor: dict, make_views: Callab
     for branch in ('unsup_weak', 'unsup_strong'):
         samples[branch] = [SegDataSample() for _ in samples[branch]]
     assert build(tiny_segmentor).loss(inputs, samples)['unsup_loss'].requires_grad
+
+
+def test_unimatch_equals_a_plain_implementation(tiny_segmentor: dict, make_views: Callable) -> None:
+    """Yang et al., CVPR 2023: L = (L_x + 0.25 L_s1 + 0.25 L_s2 + 0.5 L_fp) / 2, the student being its own teacher."""
+    inputs, samples = make_views(strong=STRONG)
+    for index, sample in enumerate(samples['unsup_weak']):
+        sample.set_metainfo(dict(padding_size=(0, 2 * index, 0, 0)))
+    labels = torch.cat([sample.gt_sem_seg.data for sample in samples['sup']])
+    model = build(
+        tiny_segmentor,
+        sup_weight=0.5,
+        unsup_weight=0.5,
+        strong_branches=STRONG,
+        strong_weights=(0.25, 0.25),
+        feature_weight=0.5,
+        feature_perturbation=dict(type='mmssl.FeatureDropout', seed=4),
+        mix=dict(type='mmssl.CutMix', seed=3, num_boxes=1, area_range=(0.02, 0.4), aspect_range=(0.3, 10 / 3), prob=0.9,
+                 both_ways=True),
+        ignore_padding=True,
+    )  # fmt: skip
+    torch.nn.init.normal_(model.student.decode_head.conv_seg.weight, std=0.5)
+    model.initialize_teacher()
+    model.update_teacher(1.0, 'copy')
+    plain = deepcopy(model)
+    student, weak = plain.student, inputs['unsup_weak']
+    with torch.no_grad():
+        prob, pseudo = plain_segment(deepcopy(student).eval(), weak).softmax(1).max(1)
+    threshold = model.unsup_loss.threshold = prob.median().item()
+
+    losses = model.loss(inputs, samples)
+    total(losses).backward()
+
+    valid = torch.ones(len(weak), 32, 32, dtype=torch.bool)
+    for index, mask in enumerate(valid):
+        mask[:, 32 - 2 * index:] = False
+    loss_x = plain_sup(student, inputs['sup'], labels)
+
+    partner = [1, 0, 3, 2]
+    views, kept = [], []
+    for name in STRONG:
+        boxes = plain.mix.sample(weak)[:, 0].repeat_interleave(2, dim=0)
+        assert boxes.any() and not boxes.all()
+        view = inputs[name].clone()
+        view.movedim(1, -1)[boxes] = inputs[name][partner].movedim(1, -1)[boxes]
+        parts = [part.clone() for part in (prob, pseudo, valid)]
+        for part, original in zip(parts, (prob, pseudo, valid), strict=True):
+            part[boxes] = original[partner][boxes]
+        views.append(view)
+        kept.append(parts)
+    outputs = list(plain_segment(student, torch.cat(views)).chunk(2))
+    perturbed = student.decode_head(plain.feature_perturbation(student.backbone(weak)))
+    outputs.append(F.interpolate(perturbed, size=(32, 32), mode='bilinear', align_corners=False))
+    kept.append([prob, pseudo, valid])
+    terms = []
+    for output, (confidence, hard, counted) in zip(outputs, kept, strict=True):
+        used = (confidence >= threshold) & counted
+        assert used.any() and not used.all()
+        terms.append((F.cross_entropy(output, hard, reduction='none') * used).sum() / counted.sum())
+    loss = (loss_x + 0.25 * terms[0] + 0.25 * terms[1] + 0.5 * terms[2]) / 2
+    loss.backward()
+
+    torch.testing.assert_close(total(losses), loss)
+    values = [losses[f'unsup_value_{name}'] for name in (*STRONG, 'feature')]
+    torch.testing.assert_close(torch.stack(values), torch.stack(terms).detach())
+    assert_same_gradients_and_buffers(model, plain)
+
+
+@pytest.mark.parametrize('loss', ['FPLLoss', 'SoftPseudoLabelLoss', 'NegativeLearningLoss'])
+def test_every_pseudo_label_loss_takes_every_view(tiny_segmentor: dict, make_views: Callable, loss: str) -> None:
+    options = dict(balance='ce_value') if loss == 'FPLLoss' else {}
+    model = build(
+        tiny_segmentor,
+        strong_branches=STRONG,
+        feature_perturbation=dict(type='mmssl.FeatureDropout'),
+        mix=dict(type='mmssl.CutMix'),
+        ignore_padding=True,
+        unsup_loss=dict(type=f'mmssl.{loss}', **options),
+    )
+    losses = model.loss(*make_views(strong=STRONG))
+    total(losses).backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.student.parameters())
+    assert losses['unsup_loss'] > 0
+
+
+def test_perturbed_features_leave_the_student_as_it_was(tiny_segmentor: dict, make_views: Callable) -> None:
+    model = build(tiny_segmentor, feature_perturbation=dict(type='mmssl.FeatureDropout'))
+    model.loss(*make_views())
+    assert not model.student.backbone._forward_hooks
+    images = make_views()[0]['sup']
+    model.eval()
+    assert torch.equal(model.segment(model.student, images), plain_segment(model.student, images))

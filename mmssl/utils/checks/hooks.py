@@ -1,0 +1,37 @@
+"""Checks that the hooks which a model cannot do without are in the config."""
+
+import inspect
+from typing import Any
+
+from mmengine.registry import HOOKS
+
+from .nodes import get, is_sequence, type_name
+from .report import Report
+from .settings import model_class
+from .sources import config_scope, find_class
+
+
+def check_required_hooks(cfg: Any, report: Report) -> None:
+    """`custom_hooks` must hold what the model names: such a list replaces an inherited one, and the hook is gone."""
+    required = getattr(model_class(cfg), 'required_hooks', None)
+    if required is None:
+        return
+    listed = cfg.get('custom_hooks')
+    nodes = [node for node in (listed if is_sequence(listed) else []) if get(node, 'type') is not None]
+    for name in required(get(cfg, 'model.semi_train_cfg') or {}):
+        if not any(_is_hook(cfg, node, name) for node in nodes):
+            found = [type_name(node) for node in nodes]
+            report.error(
+                'custom_hooks',
+                f'must hold {name}, without which model.type {type_name(cfg["model"])!r} does not train; found '
+                f'{found}. Add dict(type={name!r}); a list of custom_hooks replaces the inherited one, so repeat its entries',
+            )
+
+
+def _is_hook(cfg: Any, node: Any, name: str) -> bool:
+    """Whether a node builds the hook `name` or a subclass of it."""
+    if type_name(node) == name.rsplit('.', 1)[-1]:
+        return True
+    with config_scope(cfg):
+        kinds = [find_class(HOOKS, kind) for kind in (node['type'], name)]
+    return all(inspect.isclass(kind) for kind in kinds) and issubclass(*kinds)
