@@ -21,9 +21,6 @@ class PresenceBank(nn.Module):
         num_classes: C.
     """
 
-    # Buffers whose shape depends on the data, not on the config.
-    RESIZABLE_BUFFERS = ('presence',)
-
     def __init__(self, num_classes: int) -> None:
         super().__init__()
         self.register_buffer('presence', torch.zeros(num_classes, 0, dtype=torch.bool))

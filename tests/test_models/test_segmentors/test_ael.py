@@ -347,13 +347,12 @@ def test_strong_views_have_donors_of_their_own(tiny_segmentor: dict, batch: tupl
         assert inside.any()
 
 
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
-def test_mixed_precision(tiny_segmentor: dict, batch: tuple, dtype: torch.dtype) -> None:
+def test_mixed_precision(tiny_segmentor: dict, batch: tuple) -> None:
     fpl = dict(type='mmssl.FPLLoss')
     full = attach(build(tiny_segmentor, **ALL_PARTS, unsup_loss=fpl))
     half = attach(build(tiny_segmentor, **ALL_PARTS, unsup_loss=fpl))
     expected = full.loss(*batch)
-    with torch.autocast('cpu', dtype=dtype):
+    with torch.autocast('cpu', dtype=torch.bfloat16):
         losses = half.loss(*batch)
     total(losses).backward()
     assert losses['unsup_loss'].dtype == torch.float32
