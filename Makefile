@@ -104,7 +104,9 @@ bench: $(STAMP)  ## measure speed and memory against the baselines
 	@echo '== benchmarks/data_pipeline.py'
 	@if [ -d '$(BENCH_ROOT)/img_dir/train' ]; then \
 		$(PY) benchmarks/data_pipeline.py '$(BENCH_ROOT)' $(if $(RUN_DIR),--work-dir '$(RUN_DIR)'); \
+		echo '== benchmarks/method_cost.py'; \
+		CAMVID_ROOT='$(BENCH_ROOT)' $(PY) benchmarks/method_cost.py configs/fpl/camvid/*.py; \
 	else \
-		echo 'skipped: it needs images; name a folder with img_dir/train and ann_dir/train: make bench DATA_ROOT=/path/to/camvid'; \
+		echo 'skipped, with method_cost.py: they need images; name a folder with img_dir/train and ann_dir/train: make bench DATA_ROOT=/path/to/camvid'; \
 	fi
 	@$(PY) benchmarks/bench_table.py --write
