@@ -9,7 +9,8 @@ _base_ = [
 # The student starts from random weights: labels first.
 model = dict(
     segmentor=dict(decode_head=dict(loss_decode=_base_.weighted_cross_entropy)),
-    semi_train_cfg=dict(unsup_weight=1.0, unsup_begin=300, unsup_ramp=300, mix=_base_.cutmix))
+    semi_train_cfg=dict(unsup_weight=0.3, unsup_begin=600, mix=_base_.cutmix))
+val_cfg = dict(type='mmssl.SubModelValLoop')
 auto_scale_lr = dict(base_batch_size=12)
 custom_hooks = [
     dict(type='mmssl.MeanTeacherHook', momentum=0.01),
