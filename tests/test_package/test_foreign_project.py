@@ -110,14 +110,14 @@ except ImportError as error:
     assert 'mmssl.CrossPseudoSupervision needs mmseg' in output and 'pip install onedl-mmsegmentation' in output
 
 
-# What each config of the project's tree must log, beside the metric of its validation.
+# What each config of the project must log, beside `mIoU`.
 PROJECT = {
     'supervised': {'decode.loss_ce'},
     'ohem': {'decode.loss_ce', 'decode.loss_ohem'},
     'two_sources': {'decode.loss_ce'},
     'own_method': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
     'cps': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
-    'mean_teacher': {'sup_student.decode.loss_ce', 'unsup_loss'},
+    'mean_teacher': {'sup_student.decode.loss_ce', 'unsup_loss', 'student/mIoU', 'teacher/mIoU'},
     'no_scope': {'sup_student2.decode.loss_ce', 'unsup_loss'},
     'by_path': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
     'by_config_path': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
@@ -141,15 +141,21 @@ else:
 """
 
 
-def foreign_project(folder, path_of_mmssl, vendored):
-    """A copy of the foreign project, and the command and environment that train every config of it.
+def read_base_finds_us() -> bool:
+    """Whether mmengine finds the configs of mmssl; 0.10.7 looks into site-packages, also for an editable install."""
+    from mmengine.utils import get_installed_path
+    return (Path(get_installed_path('mmssl')) / 'configs').is_dir()
+
+
+def foreign_project(folder, path_of_mmssl, vendored, names=tuple(PROJECT)):
+    """A copy of the foreign project, and the command and environment that train the named configs of it.
 
     ``path_of_mmssl`` is put on the path, and ``vendored``, which holds ``configs``, beside the project's own files.
     """
     project = shutil.copytree(Path(__file__).with_name('foreign_project'), folder / 'project')
     (project / 'third_party').mkdir()
     (project / 'third_party' / 'mmssl').symlink_to(vendored)
-    jobs = [dict(name=name, code=TRAIN, argv=[name, str(path_of_mmssl / 'mmssl')]) for name in PROJECT]
+    jobs = [dict(name=name, code=TRAIN, argv=[name, str(path_of_mmssl / 'mmssl')]) for name in names]
     preload = ['mmseg.apis', 'mmseg.models', 'mmseg.datasets', 'mmseg.engine', 'mmseg.evaluation', 'mmengine.runner']
     (folder / 'jobs.json').write_text(json.dumps(dict(preload=preload, jobs=jobs)))
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(project), str(path_of_mmssl)]),
@@ -165,14 +171,15 @@ def check_project(project, result):
         (path,) = (project / 'work_dirs' / name).glob('*/vis_data/scalars.json')
         entries = [json.loads(line) for line in path.read_text().splitlines()]
         losses = [entry for entry in entries if 'loss' in entry]
-        assert len(losses) == 2 and PROJECT[name] <= set(losses[-1]), f'{name}: {sorted(losses[-1])}'
-        assert all(math.isfinite(entry['loss']) for entry in losses)
-        assert [entry['mIoU'] for entry in entries if 'mIoU' in entry]
+        assert len(losses) == 2 and all(math.isfinite(entry['loss']) for entry in losses)
+        logged = set().union(*entries)
+        assert PROJECT[name] | {'mIoU'} <= logged, f'{name}: {sorted(logged)}'
         assert (project / 'work_dirs' / name / 'iter_2.pth').is_file()
 
 
 def test_a_foreign_project_trains_with_whole_configs_and_single_pieces(make_segmentation_data, tmp_path):
-    project, command, environment = foreign_project(tmp_path, REPO_ROOT, REPO_ROOT)
+    names = [name for name in PROJECT if name != 'by_read_base' or read_base_finds_us()]
+    project, command, environment = foreign_project(tmp_path, REPO_ROOT, REPO_ROOT, names)
     make_segmentation_data(project / 'data')
     check_project(project, subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True,
                                           timeout=500))  # yapf: disable
