@@ -11,6 +11,7 @@ from mmseg.structures import SegDataSample
 from torch.nn.parallel import DistributedDataParallel
 
 UNITS, RATIO, SIZE = 4, (1, 2), (32, 32)
+STRONG = ('unsup_strong', 'unsup_strong2')
 
 
 def segmentor() -> dict:
@@ -35,6 +36,10 @@ def cps(**options: object) -> dict:
     return dict(type='mmssl.CrossPseudoSupervision', segmentor=segmentor(), semi_train_cfg=options)
 
 
+def mean_teacher(**options: object) -> dict:
+    return dict(type='mmssl.MeanTeacherSegmentor', segmentor=segmentor(), semi_train_cfg=options)
+
+
 RELEASED_FPL = dict(type='mmssl.FPLLoss', max_k=3, weight_bound='top_k_plus_1', balance='ce_value')
 CUTMIX = dict(type='mmssl.CutMix', seed=7)
 CASES = {
@@ -45,6 +50,16 @@ CASES = {
     'cps_fpl_without_padding': cps(unsup_loss=dict(type='mmssl.FPLLoss'), ignore_padding=True, unsup_on='all'),
     # The first of the two steps is before the unsupervised loss starts, the second after.
     'cps_begins_later': cps(unsup_loss=dict(type='mmssl.FPLLoss'), mix=CUTMIX, unsup_begin=1),
+    'mean_teacher': mean_teacher(),
+    'mean_teacher_cutmix_fpl': mean_teacher(unsup_loss=RELEASED_FPL, mix=CUTMIX, strong_branches=('unsup_weak',)),
+    'unimatch': mean_teacher(
+        unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.4),
+        mix=dict(CUTMIX, both_ways=True),
+        strong_branches=('unsup_strong', 'unsup_strong2'),
+        strong_weights=(0.25, 0.25),
+        feature_perturbation=dict(type='mmssl.FeatureDropout', images_per_unit=RATIO[1], seed=7),
+        ignore_padding=True,
+    ),
     'cps_threshold': cps(unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.4), mix=CUTMIX),
 }
 
@@ -62,7 +77,28 @@ def unit(index: int) -> tuple[dict, dict]:
             if branch == 'sup':
                 sample.gt_sem_seg = PixelData(data=torch.randint(0, 4, (1, *SIZE), generator=generator))
             samples[branch].append(sample)
+    for branch in STRONG:
+        inputs[branch] = inputs['unsup_weak'] + 0.3 * torch.randn(RATIO[1], 3, *SIZE, generator=generator)
+        samples[branch] = samples['unsup_weak']
     return inputs, samples
+
+
+def check_that_ranks_share_a_teacher() -> None:
+    """Running statistics differ between the ranks' students, and must not between their teachers."""
+    config = mean_teacher()
+    for part in ('backbone', 'decode_head', 'auxiliary_head'):
+        config['segmentor'][part]['norm_cfg'] = dict(type='BN')
+    model = MODELS.build(config)
+    model.initialize_teacher()
+    rank, _ = get_dist_info()
+    model.student.backbone.stem[1].running_mean.fill_(rank)
+    for rule in ('average', 'copy'):
+        model.update_teacher(0.5, rule)
+        mine = torch.cat([b.double().flatten() for b in model.teacher.buffers()])
+        shared = mine.clone()
+        torch.distributed.broadcast(shared, 0)
+        assert torch.equal(mine, shared)
+        assert model.teacher.backbone.stem[1].running_mean.unique().tolist() == ([0.25] if rule == 'average' else [0.5])
 
 
 def main(out: str) -> None:
@@ -71,8 +107,10 @@ def main(out: str) -> None:
     torch.set_num_threads(1)
     init_default_scope('mmseg')
     mine = [unit(index) for index in range(rank, UNITS, world_size)]
-    inputs = {name: torch.cat([part[0][name] for part in mine]) for name in ('sup', 'unsup_weak')}
-    samples = {name: [item for part in mine for item in part[1][name]] for name in ('sup', 'unsup_weak')}
+    inputs = {name: torch.cat([part[0][name] for part in mine]) for name in mine[0][0]}
+    samples = {name: [item for part in mine for item in part[1][name]] for name in mine[0][1]}
+    if world_size == 2:
+        check_that_ranks_share_a_teacher()
     saved = {}
     for name, config in CASES.items():
         torch.manual_seed(0)
@@ -80,13 +118,21 @@ def main(out: str) -> None:
         # Sharper logits, so that labels, K and thresholds differ between pixels.
         for head in (module for key, module in model.named_modules() if key.endswith('conv_seg')):
             torch.nn.init.normal_(head.weight, std=2.0)
+        if hasattr(model, 'teacher'):
+            for parameter in model.teacher.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+            model.follow_teacher()
         wrapped = DistributedDataParallel(model, find_unused_parameters=False)
         batch = (inputs['sup'], samples['sup']) if name == 'supervised' else (inputs, samples)
         for step in range(2):
             model.zero_grad()
             loss, _ = model.parse_losses(wrapped(*batch, mode='loss'))
             loss.backward()
-            saved[f'{name}.{step}'] = {key: p.grad.clone() for key, p in model.named_parameters()}
+            saved[f'{name}.{step}'] = {
+                key: p.grad.clone() for key, p in model.named_parameters() if p.requires_grad
+            }  # fmt: skip
+            if hasattr(model, 'teacher'):
+                model.update_teacher(0.3)
     if rank == 0:
         torch.save(saved, out)
     torch.distributed.barrier()

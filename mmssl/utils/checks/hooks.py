@@ -24,7 +24,8 @@ def check_required_hooks(cfg: Any, report: Report) -> None:
             report.error(
                 'custom_hooks',
                 f'must hold {name}, without which model.type {type_name(cfg["model"])!r} does not train; found '
-                f'{found}. Add dict(type={name!r}); a list of custom_hooks replaces the inherited one, so repeat its entries',
+                f'{found}. Add dict(type={name!r}); a list of custom_hooks replaces the inherited one, so repeat its '
+                'entries',
             )
 
 

@@ -458,3 +458,21 @@ def test_perturbed_features_leave_the_student_as_it_was(tiny_segmentor: dict, ma
     images = make_views()[0]['sup']
     model.eval()
     assert torch.equal(model.segment(model.student, images), plain_segment(model.student, images))
+
+
+@pytest.mark.parametrize('kind', ['MeanTeacherSegmentor', 'CrossPseudoSupervision'])
+def test_pseudo_labels_are_watched(
+    tiny_segmentor: dict, make_views: Callable, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    messages: list[str] = []
+    monkeypatch.setattr('mmssl.models.collapse_guard.print_log', lambda text, **_: messages.append(text))
+    model = MODELS.build(dict(type=f'mmssl.{kind}', segmentor=tiny_segmentor)).train()
+    model.collapse_guard.interval, model.collapse_guard.patience = 1, 2
+    if kind == 'MeanTeacherSegmentor':
+        model.follow_teacher()
+    with torch.no_grad():
+        for part in model.models_held:
+            part.decode_head.conv_seg.bias[2] += 50
+    for _ in range(4):
+        model.loss(*make_views())
+    assert len(messages) == 1 and 'class 2' in messages[0]
