@@ -39,6 +39,9 @@ METHODS = {
     'cps': ('mmssl.CrossPseudoSupervision', [1, 1], [1, 2], ['unsup_weak']),
     'cps-cutmix': ('mmssl.CrossPseudoSupervision', [1, 2], [1, 2], ['unsup_weak']),
     'mean-teacher-cutmix': ('mmssl.MeanTeacherSegmentor', [1, 2], [1, 2], ['unsup_weak', 'unsup_strong']),
+    'unimatch': (
+        'mmssl.MeanTeacherSegmentor', [2, 2], [2, 2], ['unsup_weak', 'unsup_strong', 'unsup_strong2'],
+    ),
     'ael': ('mmssl.AELSegmentor', [1, 1], [1, 2], ['unsup_weak']),
 }
 
@@ -78,7 +81,7 @@ def test_config_is_consistent(config: Config) -> None:
     for node in nodes(config.to_dict()):
         kind = node.get('type')
         if isinstance(kind, str) and '.' in kind:
-            assert kind.startswith('mmssl.'), kind
+            assert kind.startswith(('mmssl.', 'mmpretrain.') if method == 'unimatch' else 'mmssl.'), kind
     kind, paper_ratio, camvid_ratio, branches = METHODS[method]
     assert config.model.type == kind
     if 'segmentor' in config.model:
@@ -173,6 +176,9 @@ def test_one_training_step(name: str) -> None:
     segmentor.pretrained = None
     if 'segmentor' in model_cfg:
         model_cfg.semi_train_cfg.unsup_begin = 0
+        if 'threshold' in model_cfg.semi_train_cfg.get('unsup_loss', {}):
+            # A new network is sure of nothing.
+            model_cfg.semi_train_cfg.unsup_loss.threshold = 0.0
     size = (64, 64)
     for node in nodes(model_cfg):
         if node.get('type') == 'SegDataPreProcessor':
