@@ -14,7 +14,7 @@ from mmengine.registry import RUNNERS  # noqa: E402
 from mmengine.runner import Runner  # noqa: E402
 
 from mmssl.datasets.samplers import described_elsewhere  # noqa: E402
-from mmssl.engine.hooks import IterationSeedHook  # noqa: E402
+from mmssl.engine.resumable import make_resumable  # noqa: E402
 from mmssl.utils.checks import quick_check  # noqa: E402
 from mmssl.utils.cli import (  # noqa: E402
     SetupIsOver,
@@ -41,6 +41,10 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         const='auto',
         metavar='CHECKPOINT',
         help='continue from this checkpoint, or from the last one in the work dir')
+    parser.add_argument(
+        '--allow-changes',
+        action='store_true',
+        help='resume though seed, batch size, source ratio or number of processes are others than before')
     parser.add_argument('--amp', action='store_true', help='train in mixed precision (needs a GPU)')
     parser.add_argument(
         '--auto-scale-lr',
@@ -86,7 +90,7 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     if args.auto_scale_lr:
         use_auto_scale_lr(cfg)
     cfg.world_size = world_size_of(cfg.launcher)  # into the checkpoint, for the next `--resume`
-    settle_resume(cfg, args.resume)
+    settle_resume(cfg, args.resume, args.allow_changes)
     report = quick_check(cfg, world_size=cfg.world_size)
     for warning in report.warnings:
         warn(str(warning))
@@ -95,8 +99,8 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     for source in report.sources:
         runner.logger.info(f'source {source}')
     runner.register_hook(SetupIsOver(setup_is_over))
-    if not any(isinstance(hook, IterationSeedHook) for hook in runner.hooks):
-        runner.register_hook(IterationSeedHook())  # a resumed run ends in the same weights, dropout or not
+    for line in make_resumable(runner):  # killed and resumed, it ends in the same weights
+        runner.logger.info(line)
     with described_elsewhere():
         runner.train()
 

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,10 @@ USER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, ImportError, OSE
 OTHER_KEYS = {'custom_imports', 'tta_model', 'tta_pipeline', 'find_unused_parameters', 'model_wrapper_cfg', 'sync_bn',
               'compile', 'activation_checkpointing', 'work_dir'}  # yapf: disable
 
-# What a resumed run must not change to end in the same weights; `world_size` is written there by tools/train.py.
-COMPARED = ('randomness.seed', 'train_dataloader.batch_size', 'train_dataloader.sampler.source_ratio', 'world_size',
-            'train_cfg.max_iters', 'train_cfg.max_epochs', 'optim_wrapper.accumulative_counts')  # yapf: disable
+# With another value of these, a resumed run would see other images: it is refused unless that is allowed.
+POSITION = ('randomness.seed', 'train_dataloader.batch_size', 'train_dataloader.sampler.source_ratio', 'world_size')
+# With another value of these, it ends in other weights, as whoever changes them wants: a warning.
+COMPARED = ('train_cfg.max_iters', 'train_cfg.max_epochs', 'optim_wrapper.accumulative_counts')
 SYNC_BN = ('SyncBN', 'MMSyncBN', 'SyncBatchNorm', 'mmcv.SyncBN', 'mmcv.MMSyncBN')
 
 
@@ -319,6 +321,11 @@ def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str,
     finally:
         DefaultScope._instance_dict.pop(getattr(DefaultScope.get_current_instance(), 'instance_name', None), None)
     own = model.state_dict()
+    if any(name in own and own[name].shape != value.shape for name, value in state_dict.items()):
+        # A bank whose size the data decide takes that of the checkpoint; all else is as before.
+        with suppress(RuntimeError):
+            model.load_state_dict(dict(state_dict), strict=False)
+        own = model.state_dict()
     wrong = [
         f'{name} has shape {tuple(value.shape)} instead of {tuple(own[name].shape)}'
         for name, value in state_dict.items() if name in own and own[name].shape != value.shape
@@ -350,29 +357,32 @@ def warn(message: str) -> None:
         print(f'warning: {message}', file=sys.stderr)
 
 
-def changes_since(cfg: Config, meta: Mapping[str, Any]) -> list[str]:
+def changes_since(cfg: Config, meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """What keeps a resumed run from going on to the numbers that the interrupted one would have had.
 
     Args:
         cfg: Config of the resumed run.
-        meta: ``checkpoint['meta']``, which holds the interrupted run's config as text.
+        meta: ``checkpoint['meta']``, which holds the interrupted run's config as text. (``world_size`` is in it if
+            ``tools/train.py`` wrote it.)
 
     Returns:
-        One line for each such setting.
+        One line for each setting that decides which images come next, and one for each other.
     """
-    lines = []
-    if (cfg.get('randomness') or {}).get('seed') is None:
-        lines.append('randomness.seed is not set, so the order of the images is another one than before')
     try:
         old = Config.fromstring(meta['cfg'], '.py')
     except Exception:  # a checkpoint of another tool; there is nothing to compare with
-        return lines
+        old = Config()
+    if meta.get('seed') is not None:
+        old.merge_from_dict({'randomness.seed': meta['seed']})  # the seed that was drawn, where none was set
     defaults = {'optim_wrapper.accumulative_counts': 1}
-    for key in COMPARED:
-        was, now = (_lookup(config, key, defaults.get(key)) for config in (old, cfg))
-        if was is not None and was != now:
-            lines.append(f'{key} was {was} in the interrupted run and is {now} now')
-    return lines
+    found: list[list[str]] = []
+    for keys in (POSITION, COMPARED):
+        found.append([])
+        for key in keys:
+            was, now = (_lookup(config, key, defaults.get(key)) for config in (old, cfg))
+            if was is not None and was != now:
+                found[-1].append(f'{key} was {was} in the interrupted run and is {now} now')
+    return found[0], found[1]
 
 
 def _lookup(cfg: Mapping[str, Any], key: str, default: Any = None) -> Any:
@@ -382,29 +392,111 @@ def _lookup(cfg: Mapping[str, Any], key: str, default: Any = None) -> Any:
     return default if node is None else node
 
 
-def checkpoints_in(work_dir: str) -> list[Path]:
-    """Checkpoints of an earlier run in ``work_dir``, newest first."""
-    return sorted(Path(work_dir).glob('*.pth'), key=lambda path: path.stat().st_mtime, reverse=True)
+def checkpoint_folders(cfg: Config) -> list[Path]:
+    """The work dir, and the folder that ``default_hooks.checkpoint.out_dir`` makes of its name."""
+    folders = [Path(cfg.work_dir)]
+    hook = (cfg.get('default_hooks') or {}).get('checkpoint')
+    out_dir = hook.get('out_dir') if isinstance(hook, (Config, dict)) else None
+    if out_dir and '://' not in str(out_dir):
+        folders.append(Path(out_dir) / folders[0].resolve().name)
+    return folders
 
 
-def settle_resume(cfg: Config, resume: str | None) -> None:
+def checkpoints_in(*folders: str | Path) -> list[Path]:
+    """Checkpoints of an earlier run, newest first; of those that are equally old, the one with the higher number."""
+    found = [path for folder in folders for path in Path(folder).glob('*.pth')]
+    return sorted(found, key=lambda path: (path.stat().st_mtime, _number_of(path)), reverse=True)
+
+
+def _number_of(path: Path) -> int:
+    """The iteration or epoch in the name of a checkpoint; -1 if there is none."""
+    numbers = re.findall(r'\d+', path.stem)
+    return int(numbers[-1]) if numbers else -1
+
+
+def resume_candidates(cfg: Config) -> list[Path]:
+    """What ``--resume`` tries, in this order.
+
+    First the file that ``last_checkpoint`` names, unless a later one of the same kind was completed after it (the kill
+    came before ``last_checkpoint`` was written), then all others from the newest on. Best checkpoints, which cannot be
+    resumed, are not among them.
+    """
+    folders = checkpoint_folders(cfg)
+    found = [path for path in checkpoints_in(*folders) if not path.name.startswith('best_')]
+    try:
+        named = Path((folders[0] / 'last_checkpoint').read_text(encoding='utf-8').strip())
+    except (OSError, UnicodeDecodeError):
+        return found
+    # The work dir may have been moved or copied: what is in it comes first.
+    named = next((folder / named.name for folder in folders if named.name and (folder / named.name).is_file()), named)
+    if not named.is_file():
+        return found
+    kind = re.sub(r'\d+', '', named.stem)
+    later = [path for path in found if re.sub(r'\d+', '', path.stem) == kind and _number_of(path) > _number_of(named)
+             and path.stat().st_mtime >= named.stat().st_mtime]  # yapf: disable
+    return [*later, named, *(path for path in found if path not in later and path != named)]
+
+
+def read_training_checkpoint(path: str) -> dict[str, Any]:
+    """Load a checkpoint that can be resumed.
+
+    Raises:
+        FileNotFoundError: If it doesn't exist.
+        ValueError: If it is damaged, or holds weights alone.
+    """
+    checkpoint = read_checkpoint(path, '--resume')
+    absent = [name for name in ('state_dict', 'optimizer', 'meta') if name not in checkpoint]
+    if absent:
+        raise ValueError(f'--resume: {path!r} has no {" and no ".join(absent)}: only a checkpoint of a training run '
+                         f'can be resumed; to start from its weights, use --cfg-options load_from={path}')
+    return checkpoint
+
+
+def newest_checkpoint(cfg: Config) -> tuple[str, dict[str, Any]]:
+    """The newest checkpoint of the work dir that is whole; says so where that is not the newest file.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        ValueError: If none can be read.
+    """
+    candidates = resume_candidates(cfg)
+    if not candidates:
+        raise FileNotFoundError(f'--resume: nothing to resume from: no checkpoint in the work dir {cfg.work_dir!r}')
+    errors = []
+    for path in candidates:
+        try:
+            checkpoint = read_training_checkpoint(str(path))
+        except (OSError, ValueError) as error:
+            errors.append(' '.join(str(error).removeprefix('--resume: ').split()))
+            continue
+        for error in errors:
+            warn(f'--resume: {error}')
+        if errors or not (Path(cfg.work_dir) / 'last_checkpoint').is_file():
+            warn(f'--resume: continues from {path.name}, the newest checkpoint in {str(path.parent)!r} that is whole')
+        return str(path), checkpoint
+    raise ValueError(f'--resume: no checkpoint in the work dir {cfg.work_dir!r} can be resumed: {"; ".join(errors)}')
+
+
+def settle_resume(cfg: Config, resume: str | None, allow_changes: bool = False) -> None:
     """Find and check what ``--resume`` continues from, or make sure that a new run overwrites nothing.
 
     Args:
-        cfg: Config; ``resume`` and ``load_from`` are set in it.
-        resume: ``None`` (the config decides), ``'auto'`` (the last checkpoint of the work dir) or a file.
+        cfg: Config; ``resume`` and ``load_from`` are set in it, and the seed of the interrupted run if it has none.
+        resume: ``None`` (the config decides), ``'auto'`` (the newest whole checkpoint of the work dir) or a file.
+        allow_changes: Whether to go on though seed, batch size, source ratio or number of processes are others than
+            before. Default: False.
 
     Raises:
         FileNotFoundError: If there is nothing to resume from, or ``load_from`` does not exist.
-        ValueError: If the checkpoint is damaged or of another model.
+        ValueError: If the checkpoint is damaged, of another model, or of a run that saw other images.
         FileExistsError: If the work dir holds checkpoints and the run isn't to be resumed.
     """
     if resume is None and cfg.get('resume'):
         resume = cfg.get('load_from') or 'auto'
     if resume is None:
-        used = checkpoints_in(cfg.work_dir)
+        used = checkpoints_in(*checkpoint_folders(cfg))
         if used:
-            raise FileExistsError(f'work_dir: {cfg.work_dir!r} holds checkpoints of an earlier run (such as '
+            raise FileExistsError(f'work_dir: {str(used[0].parent)!r} holds checkpoints of an earlier run (such as '
                                   f'{used[0].name}), which this run would overwrite: continue that run with --resume, '
                                   'or name another folder with --work-dir')
         weights = cfg.get('load_from')
@@ -412,20 +504,19 @@ def settle_resume(cfg: Config, resume: str | None) -> None:
             read_checkpoint(weights, 'load_from')
         return
     if resume == 'auto':
-        pointer = Path(cfg.work_dir) / 'last_checkpoint'
-        if not pointer.is_file():
-            raise FileNotFoundError('--resume: nothing to resume from: no file last_checkpoint in the work dir '
-                                    f'{cfg.work_dir!r}')
-        resume = pointer.read_text(encoding='utf-8').strip()
-        if not Path(resume).is_file() and (Path(cfg.work_dir) / Path(resume).name).is_file():
-            resume = str(Path(cfg.work_dir) / Path(resume).name)  # the work dir was moved
-    checkpoint = read_checkpoint(resume, '--resume')
-    absent = [name for name in ('state_dict', 'optimizer', 'meta') if name not in checkpoint]
-    if absent:
-        raise ValueError(f'--resume: {resume!r} has no {" and no ".join(absent)}: only a checkpoint of a training run '
-                         f'can be resumed; to start from its weights, use --cfg-options load_from={resume}')
+        resume, checkpoint = newest_checkpoint(cfg)
+    else:
+        checkpoint = read_training_checkpoint(resume)
     check_weights(cfg, checkpoint['state_dict'], '--resume', exact=True)
-    for line in changes_since(cfg, checkpoint['meta']):
+    meta = checkpoint['meta']
+    if (cfg.get('randomness') or {}).get('seed') is None and meta.get('seed') is not None:
+        # mmengine takes it over as well, but after it has built the sampler with another one.
+        cfg.merge_from_dict({'randomness': dict(cfg.get('randomness') or {}, seed=meta['seed'])})
+    position, others = changes_since(cfg, meta)
+    if position and not allow_changes:
+        raise ValueError(f'--resume: {"; ".join(position)}: it would not see the images that the interrupted run would '
+                         'have seen. Set it back, or give --allow-changes to go on all the same')
+    for line in [*position, *others]:
         warn(f'--resume: {line}')
     cfg.resume = True
     cfg.load_from = resume

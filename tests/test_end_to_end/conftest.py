@@ -4,10 +4,12 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +19,11 @@ import torch
 
 pytest.importorskip('mmseg')
 
-from mmengine.runner import IterBasedTrainLoop
+from mmengine.config import config as config_module
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from mmengine.runner import runner as runner_module
+from yapf.yapflib import yapf_api
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 # What differs between two runs of the same numbers.
@@ -73,12 +79,53 @@ train_dataloader = dict(
 """
 
 
+# A semi-supervised model with mixing, dropout and strong augmentation.
+SEMI = """
+branches = ['sup', 'unsup_weak', 'unsup_strong']
+pack = dict(type='mmssl.PackSemiSegInputs')
+model = dict(
+    type='mmssl.{method}', segmentor=segmentor, semi_train_cfg={semi_train_cfg},
+    data_preprocessor=dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=segmentor['data_preprocessor']))
+custom_hooks = {custom_hooks}
+train_dataloader = dict(
+    batch_size=3, num_workers={workers}, persistent_workers={workers} > 0,
+    sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 2]),
+    dataset=dict(type='mmssl.MultiSourceDataset', sources=dict(
+        labeled=dict(**labeled, pipeline=[
+            load, dict(type='LoadAnnotations'), *geometry,
+            dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')])]),
+        unlabeled=dict(
+            type='mmssl.UnlabeledImageDataset', data_root=root, img_path='img_dir/train',
+            ann_file='splits/unlabeled.txt', pipeline=[
+                load, dict(type='mmssl.TrackPadding'), *geometry,
+                dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=[pack],
+                     unsup_strong=[photometric, pack])]))))
+"""
+
+# What each registered segmentor needs in `semi_train_cfg` and `custom_hooks`; a new one needs a line here.
+FPL, CUTMIX = dict(type='mmssl.FPLLoss'), dict(type='mmssl.CutMix')
+TEACHER = dict(type='mmssl.MeanTeacherHook', momentum=0.01)
+METHODS = {
+    'CrossPseudoSupervision': (dict(unsup_loss=FPL, mix=CUTMIX), []),
+    'MeanTeacherSegmentor': (
+        dict(unsup_loss=FPL, mix=CUTMIX, feature_perturbation=dict(type='mmssl.FeatureDropout', drop_prob=0.5)),
+        [TEACHER]),
+    'AELSegmentor': (dict(unsup_loss=FPL), [TEACHER, dict(type='mmssl.AELHook')]),
+}
+
+
 def load_tool() -> Any:
     """``tools/train.py`` as a module."""
     spec = importlib.util.spec_from_file_location('train_tool', REPO_ROOT / 'tools' / 'train.py')
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def spare_time() -> None:
+    """Leave out what takes most of the time of a tiny run: formatting the config, and asking compilers who they are."""
+    yapf_api.FormatCode = config_module.FormatCode = lambda text, **_: (text, True)
+    runner_module.collect_env = dict
 
 
 class Process:
@@ -100,6 +147,7 @@ class Process:
             sys.stderr = os.fdopen(2, 'w', buffering=1, closefd=False)
             os.environ.update(env or {})
             tool = load_tool()
+            spare_time()
             if before is not None:
                 before()
             code = tool.run_tool(tool.train, tool.parse_args(arguments))
@@ -127,6 +175,30 @@ class Process:
     def text(self) -> str:
         """What it printed."""
         return self.log.read_text()
+
+
+def die() -> None:
+    """End this process as the kernel or a cluster does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at_iteration(at: int) -> None:
+    """Let this process kill itself when it is about to begin iteration ``at``."""
+
+    class Killer(Hook):
+        priority = 'VERY_HIGH'
+
+        def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
+            if runner.iter == at:
+                die()
+
+    train = Runner.train
+
+    def armed(runner: Runner) -> Any:
+        runner.register_hook(Killer())
+        return train(runner)
+
+    Runner.train = armed
 
 
 class Lab:
@@ -158,20 +230,23 @@ class Lab:
         assert process.wait() == 0, process.text()
         return process.text()
 
+    def run_pair(self, config: Path, work_dir: str, *arguments: str, at: int | None = None) -> None:
+        """Run in two processes that talk over gloo, to the end or until both kill themselves at an iteration."""
+        with socket.socket() as free:
+            free.bind(('127.0.0.1', 0))
+            port = free.getsockname()[1]
+        shared = dict(WORLD_SIZE='2', LOCAL_WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+        before = None if at is None else partial(die_at_iteration, at)
+        arguments = ('--launcher', 'pytorch', *arguments)
+        pair = [self.start(config, work_dir, *arguments, before=before, env=dict(shared, RANK=rank, LOCAL_RANK=rank))
+                for rank in ('0', '1')]  # yapf: disable
+        codes = [process.wait() for process in pair]
+        # The one that dies later may first hear that the other is gone.
+        assert codes == [0, 0] if at is None else -signal.SIGKILL in codes, pair[0].text() + pair[1].text()
+
     def killed(self, config: Path, work_dir: str, *arguments: str, at: int, **kwargs: Any) -> None:
         """Run until the process kills itself, when it is about to begin iteration ``at``, counted from 0."""
-
-        def arm() -> None:
-            run_iter = IterBasedTrainLoop.run_iter
-
-            def dying(loop: IterBasedTrainLoop, data_batch: Any) -> None:
-                if loop.iter == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                run_iter(loop, data_batch)
-
-            IterBasedTrainLoop.run_iter = dying
-
-        process = self.start(config, work_dir, *arguments, before=arm, **kwargs)
+        process = self.start(config, work_dir, *arguments, before=partial(die_at_iteration, at), **kwargs)
         assert process.wait() == -signal.SIGKILL, process.text()
 
     def checkpoint(self, work_dir: str, name: str) -> dict[str, Any]:
@@ -217,6 +292,17 @@ def differences(first: Any, second: Any, key: str = '') -> list[str]:
 def supervised() -> str:
     """Config of a supervised run."""
     return SUPERVISED
+
+
+@pytest.fixture
+def semi() -> Callable[[str], tuple[str, dict[str, Any]]]:
+    """Config of a run of a method by its class name, and the values to fill in."""
+
+    def make(method: str) -> tuple[str, dict[str, Any]]:
+        semi_train_cfg, custom_hooks = METHODS[method]
+        return SEMI, dict(method=method, semi_train_cfg=semi_train_cfg, custom_hooks=custom_hooks)
+
+    return make
 
 
 @pytest.fixture

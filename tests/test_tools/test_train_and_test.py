@@ -142,10 +142,16 @@ def test_train_resume_and_test(project, capsys):
     resumed = [line for line in second.stderr.splitlines() if 'warning: --resume' in line]
     assert resumed == ['warning: --resume: train_cfg.max_iters was 4 in the interrupted run and is 6 now']
 
-    # A moved work dir still resumes, though `last_checkpoint` holds the old path.
+    # A moved work dir still resumes, though `last_checkpoint` holds the old path. Other images need a permission.
     Path('out').rename('moved')
-    third = run('train', 'config.py', '--work-dir', 'moved', '--resume', '--cfg-options', 'train_cfg.max_iters=7',
-                'train_dataloader.batch_size=3', 'randomness.seed=1')  # yapf: disable
+    command = ('config.py', '--work-dir', 'moved', '--resume', '--cfg-options', 'train_cfg.max_iters=7',
+               'train_dataloader.batch_size=3', 'randomness.seed=1')  # yapf: disable
+    before = contents(project / 'moved')
+    message = fails(capsys, 'train', *command)
+    assert '--resume: randomness.seed was 0 in the interrupted run and is 1 now; train_dataloader.batch_size' in message
+    assert '--allow-changes' in message
+    assert contents(project / 'moved') == before
+    third = run('train', *command, '--allow-changes')
     assert third.returncode == 0, third.stderr
     assert 'warning: --resume: train_dataloader.batch_size was 2 in the interrupted run and is 3 now' in third.stderr
     assert 'warning: --resume: randomness.seed was 0 in the interrupted run and is 1 now' in third.stderr
@@ -183,13 +189,18 @@ def test_changes_since_an_interrupted_run():
     from mmssl.utils.cli import changes_since
     now = dict(randomness=dict(seed=0), world_size=2, train_cfg=dict(max_iters=10), optim_wrapper=dict(type='A'),
                train_dataloader=dict(batch_size=2))
-    assert changes_since(Config(now), dict(cfg=Config(now).pretty_text)) == []
+    assert changes_since(Config(now), dict(cfg=Config(now).pretty_text)) == ([], [])
     before = dict(now, world_size=4, train_cfg=dict(max_iters=20), optim_wrapper=dict(accumulative_counts=2))
-    assert changes_since(Config(now), dict(cfg=Config(before).pretty_text)) == [
-        'world_size was 4 in the interrupted run and is 2 now',
+    images, others = changes_since(Config(now), dict(cfg=Config(before).pretty_text, seed=0))
+    assert images == ['world_size was 4 in the interrupted run and is 2 now']
+    assert others == [
         'train_cfg.max_iters was 20 in the interrupted run and is 10 now',
         'optim_wrapper.accumulative_counts was 2 in the interrupted run and is 1 now',
     ]
+    # The seed that counts is the one that was drawn, where the config had none.
+    images, _ = changes_since(Config(now), dict(cfg=Config(dict(now, randomness=dict())).pretty_text, seed=5))
+    assert images == ['randomness.seed was 5 in the interrupted run and is 0 now']
+    assert changes_since(Config(now), {}) == ([], [])
 
 
 SEMI = """
@@ -277,7 +288,7 @@ def test_sync_bn_becomes_bn_without_a_gpu(project, capsys, monkeypatch):
 
 def test_resume_with_nothing_to_resume(project, capsys):
     message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume')
-    assert "--resume: nothing to resume from: no file last_checkpoint in the work dir 'new'" in message
+    assert "--resume: nothing to resume from: no checkpoint in the work dir 'new'" in message
     message = fails(capsys, 'train', 'config.py', '--work-dir', 'new', '--resume', 'absent.pth')
     assert "--resume: no file 'absent.pth'" in message
     assert not Path('new').exists()

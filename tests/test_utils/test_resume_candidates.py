@@ -1,0 +1,94 @@
+"""Which checkpoint `--resume` takes, and what it does where the newest one is damaged."""
+
+import os
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmssl.utils.cli import checkpoints_in, newest_checkpoint, resume_candidates, settle_resume
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A work dir with whole checkpoints iter_2, iter_10 and a best one; the last checkpoint is iter_10."""
+    for age, name in enumerate(['iter_2.pth', 'best_mIoU_iter_2.pth', 'iter_10.pth']):
+        state = dict(state_dict={}, meta=dict(seed=0), optimizer={})
+        if name.startswith('best'):
+            del state['optimizer']
+        torch.save(state, tmp_path / name)
+        os.utime(tmp_path / name, (1000 + age, 1000 + age))
+    (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'iter_10.pth'))
+    return tmp_path
+
+
+def names(folder, **settings):
+    return [path.name for path in resume_candidates(Config(dict(work_dir=str(folder), **settings)))]
+
+
+def newest(folder):
+    return newest_checkpoint(Config(dict(work_dir=str(folder))))[0]
+
+
+def test_order(folder):
+    assert names(folder) == ['iter_10.pth', 'iter_2.pth']
+    # Someone went back to iter_2 by hand, and was killed after the next save: last_checkpoint knows it.
+    (folder / 'last_checkpoint').write_text(str(folder / 'iter_2.pth'))
+    os.utime(folder / 'iter_2.pth', (2000, 2000))
+    assert names(folder) == ['iter_2.pth', 'iter_10.pth']
+
+
+def test_a_checkpoint_that_last_checkpoint_does_not_know_yet(folder):
+    (folder / 'last_checkpoint').write_text(str(folder / 'iter_2.pth'))
+    assert names(folder) == ['iter_10.pth', 'iter_2.pth']
+
+
+@pytest.mark.parametrize('text', ['', '\n', '/gone/iter_7.pth', b'\xff\xfe'.decode('latin1')])
+def test_empty_or_dangling_last_checkpoint(folder, text):
+    (folder / 'last_checkpoint').write_bytes(text.encode('latin1'))
+    assert names(folder) == ['iter_10.pth', 'iter_2.pth']
+    (folder / 'last_checkpoint').unlink()
+    assert names(folder) == ['iter_10.pth', 'iter_2.pth']
+
+
+def test_a_copied_work_dir_resumes_within_itself(folder, tmp_path_factory):
+    (folder / 'last_checkpoint').write_text(str(folder / 'iter_10.pth'))
+    copy = tmp_path_factory.mktemp('copy')
+    for path in folder.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    assert newest(copy) == str(copy / 'iter_10.pth')
+
+
+def test_checkpoints_elsewhere(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp('out') / folder.name
+    out.mkdir()
+    for path in [*folder.glob('*.pth')]:
+        path.rename(out / path.name)
+    assert names(folder) == []
+    settings = dict(default_hooks=dict(checkpoint=dict(type='CheckpointHook', out_dir=str(out.parent))))
+    assert names(folder, **settings) == ['iter_10.pth', 'iter_2.pth']
+    with pytest.raises(FileExistsError, match='holds checkpoints of an earlier run'):
+        settle_resume(Config(dict(work_dir=str(folder), **settings)), None)
+
+
+@pytest.mark.parametrize('size', [0, 1, 200])
+def test_truncated(folder, capsys, size):
+    path = folder / 'iter_10.pth'
+    path.write_bytes(path.read_bytes()[:size])
+    assert newest(folder) == str(folder / 'iter_2.pth')
+    told = capsys.readouterr().err
+    assert "iter_10.pth' is not a readable checkpoint" in told and 'continues from iter_2.pth' in told
+    (folder / 'iter_2.pth').write_bytes(b'')
+    with pytest.raises(ValueError, match=r'no checkpoint in the work dir .* can be resumed: .*iter_10.*iter_2'):
+        newest(folder)
+
+
+def test_published_weights_are_passed_over(folder):
+    torch.save(dict(state_dict={}, meta={}), folder / 'iter_10-0123abcd.pth')
+    assert newest(folder) == str(folder / 'iter_10.pth')
+
+
+def test_nothing(tmp_path):
+    with pytest.raises(FileNotFoundError, match='nothing to resume from'):
+        newest(tmp_path)
+    assert checkpoints_in(tmp_path) == []
