@@ -165,6 +165,14 @@ class AELSegmentor(MeanTeacherSegmentor):
 
     # --- the data -------------------------------------------------------------------------------------------------
 
+    @classmethod
+    def required_hooks(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Those of the mean teacher, and ``mmssl.AELHook`` if donors come from the data set."""
+        mix, copy_paste = ({**cls.TRAIN_DEFAULTS, **semi_train_cfg}[key] for key in ('mix', 'copy_paste'))
+        adapts = isinstance(mix, Mapping) and str(mix.get('type')).endswith('AdaptiveCutMix')
+        loads = copy_paste is not None or (adapts and mix.get('donor', 'dataset') == 'dataset')
+        return (*super().required_hooks(semi_train_cfg), *(('mmssl.AELHook',) if loads else ()))
+
     @property
     def copy_paste_pipeline(self) -> list[dict] | None:
         """Transforms of the images that copy-paste takes from, where they are not those of the labeled source."""
@@ -189,11 +197,19 @@ class AELSegmentor(MeanTeacherSegmentor):
             resumed: Whether training goes on from a checkpoint.
 
         Raises:
-            ValueError: If a class that the config names does not exist, or a resumed run has another unlabeled list.
+            ValueError: If a class that the config names does not exist, a resumed run has another unlabeled list, or
+                donors come without their label or their place in the data set.
         """
+        # One donor of each kind is loaded now, since the first one may be needed only long after the start.
         if self.copy_paste is not None:
             self.copy_paste.resolve_classes(class_names, self.num_classes)
+            if 'gt_sem_seg' not in labeled.load(0, 0, 0, 0)['data_samples']['sup']:
+                key = f'{labeled.key}.pipeline'
+                if self.copy_paste.pipeline is not None:
+                    key = 'model.semi_train_cfg.copy_paste.pipeline'
+                raise ValueError(f'{key} loads no label (LoadAnnotations), but adaptive copy-paste pastes it too')
         if self.presence_bank is not None:
+            sample_indices([unlabeled.load(0, 0, 0, 0)['data_samples']['unsup_weak']], unlabeled.key)
             self.presence_bank.resize(len(unlabeled), unlabeled.fingerprint(), resumed)
         self.labeled_source, self.unlabeled_source = labeled, unlabeled
         self._labeled_per_unit = labeled_per_unit
@@ -230,6 +246,11 @@ class AELSegmentor(MeanTeacherSegmentor):
         self._check_sources()
         self._statistics = {}
         labeled, unlabeled = get_branch(inputs, 'sup'), get_branch(inputs, 'unsup_weak')
+        if self.adapts_mix and self.presence_bank is None and len(unlabeled) < 2:
+            raise ValueError(
+                "model.semi_train_cfg.mix.donor='batch' needs at least 2 unlabeled images per GPU, got 1; change "
+                "train_dataloader.batch_size or train_dataloader.sampler.source_ratio, or take donor='dataset'"
+            )
         self._units = (
             math.gcd(len(labeled), len(unlabeled))
             if self._labeled_per_unit is None
@@ -368,7 +389,7 @@ class AELSegmentor(MeanTeacherSegmentor):
         """Choose this iteration's donors, and append them to the branches of the unlabeled images.
 
         Raises:
-            ValueError: If the batch has no second image to be the donor, or its images do not say which they are.
+            ValueError: If the images of the batch do not say which they are.
         """
         weak = get_branch(inputs, 'unsup_weak')
         count = len(weak)
@@ -376,11 +397,6 @@ class AELSegmentor(MeanTeacherSegmentor):
         plans = self.mix.plan(places, self.confidence_bank.confidence)
         self._mixing = Mixing(plans=plans, donors=[], count=count, images=None, places=places)
         if self.presence_bank is None:
-            if count < 2:
-                raise ValueError(
-                    "model.semi_train_cfg.mix.donor='batch' needs at least 2 unlabeled images per GPU, got 1; change "
-                    "train_dataloader.batch_size or train_dataloader.sampler.source_ratio, or take donor='dataset'"
-                )
             return inputs, data_samples
         everyone = range(len(self.presence_bank))
         chosen = [

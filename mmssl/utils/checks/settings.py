@@ -152,7 +152,9 @@ def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | 
             'BatchNorm cannot train on a single one: take 2 at least, or another norm',
         )
     unlabeled = sum(n for n, s in zip(per_gpu, sources, strict=False) if not s.is_labeled) if is_multi_source else 0
-    if is_multi_source and get(cfg, 'model.semi_train_cfg.mix') is not None and unlabeled % 2:
+    mix = get(cfg, 'model.semi_train_cfg.mix')
+    # Adaptive CutMix takes its second image from elsewhere.
+    if is_multi_source and mix is not None and type_name(mix) != 'AdaptiveCutMix' and unlabeled % 2:
         report.error(
             'model.semi_train_cfg.mix',
             f'mixes the unlabeled images of a batch in pairs, but there are {unlabeled} per GPU; change '

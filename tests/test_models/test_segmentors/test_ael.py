@@ -51,7 +51,14 @@ class Source:
 
 
 def attach(model: Any, unlabeled: int = 10, names: tuple[str, ...] | None = ('a', 'b', 'c', 'd')) -> Any:
-    model.attach_sources(Source(6, ('sup',), labeled=True), Source(unlabeled), names)
+    return attach_sources(model, Source(unlabeled), names)
+
+
+def attach_sources(model: Any, unlabeled: 'Source', names: tuple[str, ...] | None = None, resumed: bool = False) -> Any:
+    labeled = Source(6, ('sup',), labeled=True)
+    model.attach_sources(labeled, unlabeled, names, resumed=resumed)
+    for source in (labeled, unlabeled):  # those that were loaded to see whether they can be
+        source.loaded.clear()
     return model
 
 
@@ -329,7 +336,7 @@ def test_strong_views_have_donors_of_their_own(tiny_segmentor: dict, batch: tupl
     samples = dict(samples, unsup_strong=samples['unsup_weak'])
     branches = ('unsup_weak', 'unsup_strong')
     model = build(tiny_segmentor, **dict(OFF, mix=ALL_PARTS['mix']), strong_branches=('unsup_strong',))
-    model.attach_sources(Source(6, ('sup',), labeled=True), Source(10, branches), None)
+    attach_sources(model, Source(10, branches))
     seen: dict[str, list[Tensor]] = dict(student=[], teacher=[])
     for name in seen:
         getattr(model, name).backbone.register_forward_hook(
@@ -367,7 +374,7 @@ def test_what_hooks_see_is_what_the_student_sees(tiny_segmentor: dict, batch: tu
     for sample in samples['unsup_weak']:
         sample.gt_sem_seg = PixelData(data=torch.randint(0, 4, (1, *SIZE)))
     model = build(tiny_segmentor, **ALL_PARTS)
-    model.attach_sources(Source(6, ('sup',), labeled=True), Source(10, labeled=True), None)
+    attach_sources(model, Source(10, labeled=True))
     model.recording = True
     seen: list[Tensor] = []
     model.student.backbone.register_forward_hook(lambda module, inputs, features: seen.append(inputs[0]))
@@ -486,7 +493,7 @@ def test_checkpoint_holds_the_banks(tiny_segmentor: dict, batch: tuple) -> None:
     state = {name: value.clone() for name, value in model.state_dict().items()}
     other.load_state_dict(state)
     attach(other)
-    other.attach_sources(Source(6, ('sup',), labeled=True), Source(10), None, resumed=True)
+    attach_sources(other, Source(10), resumed=True)
     for name, value in other.state_dict().items():
         assert torch.equal(value, state[name]), name
     ours, theirs = model.loss(*batch), other.loss(*batch)
@@ -500,9 +507,9 @@ def test_another_unlabeled_list(tiny_segmentor: dict, batch: tuple, monkeypatch:
         source = Source(size)
         monkeypatch.setattr(source, 'fingerprint', lambda: 5)
         with pytest.raises(ValueError, match=rf'train_dataloader\.dataset: the unlabeled source has {what}'):
-            model.attach_sources(Source(6, labeled=True), source, None, resumed=True)
+            attach_sources(model, source, resumed=True)
     # A new run from these weights starts with an empty bank.
-    model.attach_sources(Source(6, labeled=True), Source(11), None)
+    attach_sources(model, Source(11))
     assert model.presence_bank.presence.shape == (4, 11) and not model.presence_bank.presence.any()
 
 
@@ -601,3 +608,37 @@ def test_images_that_do_not_say_which_they_are(tiny_segmentor: dict, make_batch:
     model = attach(build(tiny_segmentor, **ALL_PARTS))
     with pytest.raises(ValueError, match=r'sources\.fake\.pipeline: .*PackSemiSegInputs'):
         model.loss(*make_batch())
+
+
+def test_donors_are_looked_at_before_training(tiny_segmentor: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one may be needed only when the unsupervised loss begins, hours later."""
+    labeled, unlabeled = Source(6, ('sup',), labeled=True), Source(10)
+    model = build(tiny_segmentor, **ALL_PARTS)
+    with pytest.raises(ValueError, match=r'sources\.fake\.pipeline loads no label'):
+        model.attach_sources(Source(6, ('sup',)), unlabeled, None)
+    model.copy_paste.pipeline = []
+    with pytest.raises(ValueError, match=r'semi_train_cfg\.copy_paste\.pipeline loads no label'):
+        model.attach_sources(Source(6, ('sup',)), unlabeled, None)
+    load = unlabeled.load
+
+    def without_index(*numbers: int) -> dict:
+        packed = load(*numbers)
+        packed['data_samples']['unsup_weak'] = SegDataSample()
+        return packed
+
+    monkeypatch.setattr(unlabeled, 'load', without_index)
+    with pytest.raises(ValueError, match=r'sources\.fake\.pipeline: .*PackSemiSegInputs'):
+        model.attach_sources(labeled, unlabeled, None)
+
+
+@pytest.mark.parametrize(('options', 'needed'), [
+    (dict(), True),
+    (OFF, False),
+    (dict(OFF, copy_paste=dict(type='mmssl.AdaptiveCopyPaste')), True),
+    (dict(OFF, mix=dict(type='mmssl.AdaptiveCutMix')), True),
+    (dict(OFF, mix=dict(type='mmssl.AdaptiveCutMix', donor='batch')), False),
+    (dict(OFF, mix=dict(type='mmssl.CutMix')), False),
+])  # fmt: skip
+def test_which_hooks_are_needed(options: dict, needed: bool) -> None:
+    hooks = MODELS.get('mmssl.AELSegmentor').required_hooks(options)
+    assert hooks == ('mmssl.MeanTeacherHook', 'mmssl.AELHook')[: 1 + needed]
