@@ -35,8 +35,11 @@ def section(record: dict[str, Any]) -> str:
     load = f', load {machine["load"][0]:.1f}' if machine['load'] else ''
     versions = ', '.join(f'{name} {version}' for name, version in record['versions'].items() if version)
     changed = ' with local changes' if record['dirty'] else ''
+    command = 'not recorded; `make bench` measures again'
+    if record['argv'] is not None:
+        command = f'`{shlex.join(["python", *record["argv"]])}`'
     return '\n'.join([
-        *lines, '', f'- Command: `{shlex.join(["python", *record["argv"]])}`; seed {record["seed"]}',
+        *lines, '', f'- Command: {command}; seed {record["seed"]}',
         f'- Machine: {machine["cpu"]} ({machine["cores"]} cores, {machine["threads"]} threads used{load})',
         f'- Date: {record["date"][:10]}; commit: {record["commit"][:10]}{changed}', f'- Versions: {versions}'
     ])

@@ -117,11 +117,27 @@ def test_fpl_loss_writes_time_and_memory(tmp_path: Path, monkeypatch: pytest.Mon
     assert {result['method'] for result in record['details']['results']} == set(fpl_loss.METHODS)
 
 
-def test_make_bench_measures_what_the_page_says() -> None:
-    """Both shapes and both teachers are in the table, and `make bench` leaves none out."""
+def test_make_bench_measures_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make bench` gives the script no arguments, and without any it measures both shapes under both teachers."""
     import fpl_loss
-    makefile = (PROJECT / 'Makefile').read_text()
-    assert '\t@$(PY) benchmarks/fpl_loss.py\n' in makefile
-    record = next(record for record in bench_results.read() if record['name'] == 'fpl_loss')
+    assert '\t@$(PY) benchmarks/fpl_loss.py\n' in (PROJECT / 'Makefile').read_text()
+    shapes = {name: (1, 5, 16 + number, 16) for number, name in enumerate(fpl_loss.SHAPES)}
+    for name, shape in shapes.items():
+        monkeypatch.setitem(fpl_loss.SHAPES, name, shape)
+    monkeypatch.setattr(fpl_loss, 'measure_memory_apart', lambda *_: 1.)
+    monkeypatch.setattr(bench_results, 'FOLDER', tmp_path)
+    monkeypatch.setattr('sys.argv', ['benchmarks/fpl_loss.py'])
+    fpl_loss.main()
+    record, = bench_results.read(tmp_path)
+    assert record['argv'] == ['benchmarks/fpl_loss.py']
+    assert '`python benchmarks/fpl_loss.py`' in bench_table.section(record)
     measured = {(tuple(result['shape']), result['teacher']) for result in record['details']['results']}
-    assert measured == {(shape, teacher) for shape in fpl_loss.SHAPES.values() for teacher in fpl_loss.TEACHERS}
+    assert measured == {(shape, teacher) for shape in shapes.values() for teacher in fpl_loss.TEACHERS}
+    assert {row['what'].split(', ', 1)[1] for row in record['rows']} == {
+        f'{"x".join(map(str, shape))}, {teacher} teacher' for shape, teacher in measured}
+
+
+def test_a_command_that_was_not_recorded_is_not_made_up(tmp_path: Path) -> None:
+    save(tmp_path)
+    record, = bench_results.read(tmp_path)
+    assert '- Command: not recorded' in bench_table.section({**record, 'argv': None})
