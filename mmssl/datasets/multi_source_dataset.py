@@ -1,9 +1,6 @@
 """Several named data sources in one data set: labeled, unlabeled, ..."""
 
-import os
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +8,7 @@ from mmengine.dataset import ConcatDataset
 from mmengine.registry import DATASETS as MMENGINE_DATASETS
 
 from mmssl.registry import DATASETS
+from mmssl.utils.image_paths import examples_of, image_paths, leaf_datasets, real_paths, shared_images
 
 from .samplers.draw import Draw
 from .seeding import stateless_randomness
@@ -171,23 +169,12 @@ def _merge_metainfo(names: list[str], datasets: list[Any], ignore_keys: list[str
     return merged
 
 
-def _leaves(dataset: Any) -> Iterator[Any]:
-    """The data sets below wrappers such as RepeatDataset and ConcatDataset."""
-    if hasattr(dataset, 'datasets'):
-        for inner in dataset.datasets:
-            yield from _leaves(inner)
-    elif hasattr(dataset, 'dataset'):
-        yield from _leaves(dataset.dataset)
-    else:
-        yield dataset
-
-
 def _check_branches(names: list[str], datasets: list[Any]) -> None:
     """All sources must make the same branches, else the batch cannot be collated."""
     found: dict[str, list[str] | None] = {}
     filled: set[str] = set()
     for name, source in zip(names, datasets, strict=True):
-        for leaf in _leaves(source):
+        for leaf in leaf_datasets(source):
             transforms = getattr(getattr(leaf, 'pipeline', None), 'transforms', [])
             last = transforms[-1] if transforms else None
             found.setdefault(name, list(last.branches) if isinstance(last, MultiBranch) else None)
@@ -208,50 +195,14 @@ def _check_branches(names: list[str], datasets: list[Any]) -> None:
         raise ValueError(f'{KEY}: no source has a pipeline for {empty}, which MultiBranch.branches={first} announces')
 
 
-def _image_paths(dataset: Any) -> Iterator[str]:
-    """Paths of the images; nothing for data sets that hold the images themselves."""
-    for leaf in _leaves(dataset):
-        for index in range(len(leaf)):
-            path = leaf.get_data_info(index).get('img_path')
-            if path is None:
-                break
-            yield os.fspath(path)
-
-
-def _real_paths(paths: Iterator[str]) -> dict[str, str]:
-    """Real path of each image -> path as it was given, without one system call for each image.
-
-    Links are found by listing each folder once.
-    """
-    by_folder: dict[str, list[str]] = defaultdict(list)
-    for path in paths:
-        by_folder[os.path.dirname(path)].append(path)
-    real: dict[str, str] = {}
-    for folder, members in by_folder.items():
-        if '://' in folder:
-            real.update((path, path) for path in members)
-            continue
-        real_folder = os.path.realpath(folder)
-        try:
-            with os.scandir(real_folder) as entries:
-                links = {entry.name for entry in entries if entry.is_symlink()}
-        except OSError:
-            links = set()
-        for path in members:
-            name = os.path.basename(path)
-            full = os.path.join(real_folder, name)
-            real[os.path.realpath(full) if name in links else full] = path
-    return real
-
-
 def _check_overlap(names: list[str], datasets: list[Any]) -> None:
     """Refuse images that are in two sources."""
-    real = {name: _real_paths(_image_paths(source)) for name, source in zip(names, datasets, strict=True)}
-    for first, second in combinations(names, 2):
-        shared = sorted(real[first].keys() & real[second].keys())
-        if shared:
-            examples = ', '.join(real[second][path] for path in shared[:3])
-            raise ValueError(f'{KEY}: `{first}` ({len(real[first])} images) and `{second}` ({len(real[second])}) share '
-                             f'{len(shared)} image{"s" * (len(shared) != 1)}, e.g. {examples}. Take them out of one of '
-                             f'the two ({KEY}.{second}.exclude, if it is a mmssl.UnlabeledImageDataset), or set '
-                             'train_dataloader.dataset.allow_overlap=True if the protocol wants them in both')
+    given = {name: image_paths(source) for name, source in zip(names, datasets, strict=True)}
+    real = {name: real_paths(paths) for name, paths in given.items()}
+    for first, second, shared in shared_images(real):
+        as_given = dict(zip(real[second], given[second], strict=True))
+        raise ValueError(f'{KEY}: `{first}` ({len(given[first])} images) and `{second}` ({len(given[second])}) share '
+                         f'{len(shared)} image{"s" * (len(shared) != 1)}, '
+                         f'{examples_of([as_given[path] for path in shared])}. Take them out of one of the two '
+                         f'({KEY}.{second}.exclude, if it is a mmssl.UnlabeledImageDataset), or set '
+                         'train_dataloader.dataset.allow_overlap=True if the protocol wants them in both')

@@ -26,6 +26,40 @@ class Panel:
     diverging: bool = False
 
 
+def pseudo_label_row(
+    image: np.ndarray,
+    pseudo_label: np.ndarray,
+    k: np.ndarray,
+    prediction: np.ndarray,
+    truth: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
+    score: np.ndarray | None = None,
+    max_k: float = 2,
+) -> list[Panel]:
+    """What fuzzy positive learning makes of one image, as a row of :func:`draw_panels`.
+
+    Args:
+        image: RGB, uint8, (H, W, 3).
+        pseudo_label: The teacher's classes, integer, (H, W).
+        k: Number of positives of each pixel, float, (H, W).
+        prediction: The student's classes, integer, (H, W).
+        truth: True classes, integer, (H, W). Default: None, no such panel.
+        weight: Weight of each pixel, in [0, 1], float, (H, W). Default: None, no such panel.
+        score: Positive-gradient score R, in [-1, 1], float, (H, W). Default: None, no such panel.
+        max_k: Upper end of the colors of ``k``, so that all rows have the same.
+    """
+    row = [Panel('image', image)]
+    if truth is not None:
+        row.append(Panel('truth (hidden)', truth))
+    row += [Panel('pseudo label', pseudo_label), Panel('K', k, (1, max(2, max_k)))]
+    if weight is not None:
+        row.append(Panel('weight', weight))
+    row.append(Panel('prediction', prediction))
+    if score is not None:
+        row.append(Panel('R', score, (-1, 1), diverging=True))
+    return row
+
+
 def colorize(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
     """Colors of a label map; a label outside the palette (the ignored one) is black.
 

@@ -153,7 +153,7 @@ def draw_panel(grid: Grid, path: Path, data_root: Path, count: int) -> None:
 
     from mmssl.functional.fpl import fuzzy_positive_assignment
     from mmssl.utils.stack import trust_checkpoints
-    from mmssl.visualization import Panel, draw_panels
+    from mmssl.visualization import draw_panels, pseudo_label_row
     trust_checkpoints()
     row = grid.rows[-1]
     os.environ[grid.data_root['env']] = str(data_root)
@@ -180,12 +180,9 @@ def draw_panel(grid: Grid, path: Path, data_root: Path, count: int) -> None:
         height, width = prediction.shape[-2:]
         image = Image.open(sample.img_path).convert('RGB').resize((width, height))
         truth = sample.gt_sem_seg.data[0].numpy().astype(np.int64)
-        rows.append([
-            Panel('image (unlabeled)', np.asarray(image)), Panel('truth (not used)', truth),
-            Panel('pseudo label', target.argmax(dim=0).numpy()),
-            Panel('K', k.numpy(), (1, float(options.max_k or len(dataset.metainfo['classes']) - 1))),
-            Panel('prediction', prediction.argmax(dim=0).numpy())
-        ])  # yapf: disable
+        rows.append(pseudo_label_row(
+            np.asarray(image), target.argmax(dim=0).numpy(), k.numpy(), prediction.argmax(dim=0).numpy(), truth,
+            max_k=options.max_k or len(dataset.metainfo['classes']) - 1))  # yapf: disable
     picture = draw_panels(rows, dataset.metainfo['classes'], dataset.metainfo['palette'])
     Image.fromarray(picture).save(path)
 

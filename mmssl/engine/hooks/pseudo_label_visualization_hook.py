@@ -13,7 +13,7 @@ from torch import Tensor
 from mmssl.functional.fpl import fuzzy_positive_assignment, fuzzy_positive_weight
 from mmssl.functional.fpl_diagnostics import positive_gradient_score
 from mmssl.registry import HOOKS
-from mmssl.visualization import Panel, draw_panels
+from mmssl.visualization import Panel, draw_panels, pseudo_label_row
 
 from .fpl_diagnostics_hook import assignment_options, weight_options
 from .record import RecordingHook
@@ -23,8 +23,8 @@ from .record import RecordingHook
 class PseudoLabelVisualizationHook(RecordingHook):
     """Writes a picture with one row for each of the first images of an unlabeled batch.
 
-    The columns are the (mixed) image, the pseudo label, K of FPL's Alg. 1, FPL's pixel weight, the student's
-    prediction, and, where the data set gives the hidden truth, the truth and the positive-gradient score R. With
+    The columns are the (mixed) image, the hidden truth where the data set gives it, the pseudo label, K of FPL's
+    Alg. 1, FPL's pixel weight, the student's prediction, and, with the truth, the positive-gradient score R. With
     another unsupervised loss than ``mmssl.FPLLoss``, K, weight and R are those that FPL's defaults would give. Pictures
     go to ``<work_dir>/<timestamp>/vis_data/pseudo_labels/iter_<n>.png`` and to the visualizer's other backends
     (TensorBoard, WandB).
@@ -73,25 +73,20 @@ class PseudoLabelVisualizationHook(RecordingHook):
         k, weight = assigned.k.float().cpu().numpy(), weight.cpu().numpy()
         rows = []
         for index in range(count):
-            row = [
-                Panel('image', images[index]),
-                Panel('pseudo label', pseudo[index]),
-                Panel('K', k[index], (1, max(2, float(k.max())))),
-                Panel('weight', weight[index]),
-                Panel('prediction', prediction[index]),
-            ]
+            truth = score = None
             if record.truth is not None:
                 truth = record.truth[index : index + 1]
                 known = truth != record.ignore_index
                 score = positive_gradient_score(
                     logits[index : index + 1], assigned.positive[index : index + 1], truth.where(known, 0)
                 )
-                score = score.masked_fill(~known, float('nan'))
-                row += [
-                    Panel('truth', truth[0].cpu().numpy()),
-                    Panel('R', score[0].cpu().numpy(), (-1, 1), diverging=True),
-                ]
-            rows.append(row)
+                score = score.masked_fill(~known, float('nan'))[0].cpu().numpy()
+                truth = truth[0].cpu().numpy()
+            rows.append(
+                pseudo_label_row(
+                    images[index], pseudo[index], k[index], prediction[index], truth, weight[index], score, k.max()
+                )
+            )
         return rows
 
 

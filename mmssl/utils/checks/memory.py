@@ -11,6 +11,8 @@ from mmengine.model.utils import revert_sync_batchnorm
 from mmengine.registry import DATASETS, MODELS
 from torch import Tensor, nn
 
+from mmssl.datasets.donor_source import attach_sources
+
 from .nodes import get, is_sequence, type_name
 
 # Tensors of the size of the parameter that an optimizer keeps.
@@ -86,6 +88,8 @@ def _activations(cfg: Any, model: nn.Module) -> tuple[int, str]:
     options = get(cfg, 'model.semi_train_cfg', {})
     if isinstance(getattr(model, 'iteration', None), Tensor):
         model.iteration.fill_((options.get('unsup_begin') or 0) + (options.get('unsup_ramp') or 0))
+    if hasattr(model, 'attach_sources'):
+        attach_sources(model, dataset, ratio)
     data = model.data_preprocessor(pseudo_collate(samples), training=True)
     full = _pixels(data['inputs'])
     data = _crop(data, CROP)

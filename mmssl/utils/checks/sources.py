@@ -17,6 +17,8 @@ from typing import Any
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, DefaultScope, Registry
 
+from mmssl.utils.image_paths import examples_of, image_paths, real_paths, shared_images
+
 from .nodes import branches_of, get, is_sequence, type_name, walk
 from .report import Report
 
@@ -264,32 +266,8 @@ def _shown(path: str) -> str:
 
 
 def sample_paths(source: Source) -> list[str]:
-    """Absolute image path of every sample, links resolved; samples without a path are left out.
-
-    Links are found by listing each folder once, not by one system call for each image.
-    """
-    folders: dict[str, tuple[str, set[str]]] = {}
-    paths = []
-    for leaf in source.leaves:
-        for index in range(len(leaf.dataset)):
-            path = leaf.info(index).get('img_path')
-            if path is None:
-                continue
-            folder, name = os.path.split(path)
-            if folder not in folders:
-                folders[folder] = os.path.realpath(folder), _links_in(folder)
-            real, links = folders[folder]
-            full = os.path.join(real, name)
-            paths.append(os.path.realpath(full) if name in links else full)
-    return paths
-
-
-def _links_in(folder: str) -> set[str]:
-    try:
-        with os.scandir(folder or '.') as entries:
-            return {entry.name for entry in entries if entry.is_symlink()}
-    except OSError:
-        return set()
+    """Absolute image path of every sample, links resolved; samples without a path are left out."""
+    return [path for leaf in source.leaves for path in real_paths(image_paths(leaf.dataset))]
 
 
 def check_overlap(
@@ -310,20 +288,17 @@ def check_overlap(
     for source in train:
         repeated = sorted(path for path, count in Counter(paths[source.key]).items() if count > 1)
         if repeated:
-            report.warn(source.key, f'{len(repeated)} images occur more than once, {_examples(repeated)}')
-    for index, first in enumerate(train):
-        for second in train[index + 1 :]:
-            common = sorted(set(paths[first.key]) & set(paths[second.key]))
-            if not common:
-                continue
-            message = f'{len(common)} images are in `{first.name}` and in `{second.name}`, {_examples(common)}'
-            if get(dataset, 'allow_overlap', False):
-                report.facts.append(f'{message} (allowed: train_dataloader.dataset.allow_overlap=True)')
-            else:
-                report.error(
-                    'train_dataloader.dataset.sources',
-                    f'{message}; allowed is none, unless train_dataloader.dataset.allow_overlap=True',
-                )
+            report.warn(source.key, f'{len(repeated)} images occur more than once, {examples_of(repeated)}')
+    names = {source.key: source.name for source in train}
+    for first, second, common in shared_images(paths):
+        message = f'{len(common)} images are in `{names[first]}` and in `{names[second]}`, {examples_of(common)}'
+        if get(dataset, 'allow_overlap', False):
+            report.facts.append(f'{message} (allowed: train_dataloader.dataset.allow_overlap=True)')
+        else:
+            report.error(
+                'train_dataloader.dataset.sources',
+                f'{message}; allowed is none, unless train_dataloader.dataset.allow_overlap=True',
+            )
     for loader_key, sources in others.items():
         for source in sources:
             paths[source.key] = sample_paths(source)
@@ -332,7 +307,7 @@ def check_overlap(
                 if common:
                     report.error(
                         f'{loader_key}.dataset',
-                        f'{len(common)} images are also trained on ({own.key}), {_examples(common)}; allowed is none',
+                        f'{len(common)} images are also trained on ({own.key}), {examples_of(common)}; allowed is none',
                     )
     return paths
 
@@ -356,7 +331,3 @@ def check_same_content(paths: dict[str, list[str]], report: Report) -> None:
             examples = '; '.join(' = '.join(path for path, _ in group[:3]) for group in chosen[:3])
             report.warn('train_dataloader.dataset', f'{len(chosen)} images with equal bytes {title}: {examples}')
             return
-
-
-def _examples(paths: list[str]) -> str:
-    return f'such as {", ".join(paths[:3])}'
