@@ -104,8 +104,9 @@ class _Advanced:
         return len(self._inner)
 
     def __iter__(self) -> Iterator[Any]:
+        # A generator, since a loader with workers asks for an iterator twice before it uses one.
         batches, self._batches = self._batches, None
-        return iter(self._inner) if batches is None else batches
+        yield from self._inner if batches is None else batches
 
 
 def _set_epoch(loader: DataLoader, epoch: int) -> None:
