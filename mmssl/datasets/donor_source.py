@@ -2,6 +2,7 @@
 
 import os
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from mmengine.dataset import Compose
@@ -111,3 +112,26 @@ def find_source(dataset: Any, branch: str) -> tuple[Any, str, int]:
             '(mmssl.UnlabeledImageDataset takes several folders and lists)'
         )
     return found[0]
+
+
+def attach_sources(model: Any, dataset: Any, source_ratio: Sequence[int] | None, resumed: bool = False) -> None:
+    """Hand the labeled and the unlabeled source to a model that loads donors itself (``mmssl.AELSegmentor``).
+
+    Args:
+        model: Has ``attach_sources``.
+        dataset: The training data, a ``mmssl.MultiSourceDataset`` or a ``ConcatDataset``.
+        source_ratio: Of the sampler; None if it has none.
+        resumed: Whether training goes on from a checkpoint.
+
+    Raises:
+        ValueError: As :func:`find_source` and the model.
+    """
+    labeled, labeled_key, number = find_source(dataset, 'sup')
+    unlabeled, unlabeled_key, _ = find_source(dataset, 'unsup_weak')
+    model.attach_sources(
+        labeled=DonorSource(labeled, labeled_key, 'sup', model.copy_paste_pipeline),
+        unlabeled=DonorSource(unlabeled, unlabeled_key, 'unsup_weak'),
+        class_names=labeled.metainfo.get('classes'),
+        labeled_per_unit=None if source_ratio is None else source_ratio[number],
+        resumed=resumed,
+    )

@@ -1,12 +1,12 @@
 """AEL through mmengine's runner: donors from the data set, banks in the checkpoint, exact resume."""
 
-import logging
 import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
@@ -15,6 +15,8 @@ pytest.importorskip('mmseg')
 from mmssl.datasets import MultiSourceDataset
 from mmssl.datasets.donor_source import DonorSource, find_source
 from mmssl.engine.hooks import IterationSeedHook
+from mmssl.utils.checks import estimate_memory
+from mmssl.utils.checks.sources import config_scope
 
 BRANCHES = ['sup', 'unsup_weak']
 CROP = (32, 32)
@@ -107,6 +109,16 @@ def ael(**semi_train_cfg: Any) -> dict:
     return dict(type='mmssl.AELSegmentor', segmentor=segmentor, semi_train_cfg={**options, **semi_train_cfg})
 
 
+def loader(named_sources: dict, workers: int = 0) -> dict:
+    return dict(
+        batch_size=6,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 2]),
+        dataset=dict(type='mmssl.MultiSourceDataset', sources=named_sources),
+    )
+
+
 def train(
     data: SimpleNamespace, work_dir: Any, iterations: int = 6, workers: int = 0, resume: str | None = None,
     hooks: tuple = (), model: dict | None = None, named_sources: dict | None = None,
@@ -118,13 +130,7 @@ def train(
     runner = Runner(
         model=model or ael(),
         work_dir=str(work_dir),
-        train_dataloader=dict(
-            batch_size=6,
-            num_workers=workers,
-            persistent_workers=workers > 0,
-            sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 2]),
-            dataset=dict(type='mmssl.MultiSourceDataset', sources=named_sources or sources(data)),
-        ),
+        train_dataloader=loader(named_sources or sources(data), workers),
         train_cfg=dict(type='IterBasedTrainLoop', max_iters=iterations, val_interval=1000),
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9)),
         default_hooks=dict(
@@ -253,6 +259,16 @@ def test_resume_with_another_list_is_refused(segmentation_data: SimpleNamespace,
         train(segmentation_data, tmp_path / 'b', iterations=4, resume=str(tmp_path / 'a' / 'iter_2.pth'))
 
 
+def test_memory_is_estimated_with_donors(segmentation_data: SimpleNamespace) -> None:
+    cfg = Config(dict(
+        default_scope='mmseg', model=ael(), train_dataloader=loader(sources(segmentation_data)),
+        optim_wrapper=dict(optimizer=dict(type='SGD')),
+    ))  # fmt: skip
+    with config_scope(cfg):
+        result = estimate_memory(cfg)
+    assert result['activations'] > 0, result['how']
+
+
 def test_what_the_hook_refuses(segmentation_data: SimpleNamespace, tmp_path: Any) -> None:
     stock = ael()['segmentor']
     named = sources(segmentation_data)
@@ -269,4 +285,3 @@ def test_what_the_hook_refuses(segmentation_data: SimpleNamespace, tmp_path: Any
     nested = dict(whole, unlabeled=dict(type='ConcatDataset', datasets=[whole['unlabeled']]))
     with pytest.raises(ValueError, match=r'sources\.unlabeled is made of several data sets'):
         train(segmentation_data, tmp_path, named_sources=nested)
-    logging.shutdown()

@@ -3,7 +3,7 @@
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmssl.datasets.donor_source import DonorSource, find_source
+from mmssl.datasets.donor_source import attach_sources
 from mmssl.registry import HOOKS
 from mmssl.utils.model import unwrap_model
 
@@ -31,14 +31,6 @@ class AELHook(Hook):
                 'custom_hooks: mmssl.AELHook needs a model that loads images itself, mmssl.AELSegmentor, got '
                 f'model.type={type(model).__name__}; remove the hook'
             )
-        dataset, sampler = runner.train_dataloader.dataset, runner.train_dataloader.sampler
-        labeled, labeled_key, number = find_source(dataset, 'sup')
-        unlabeled, unlabeled_key, _ = find_source(dataset, 'unsup_weak')
-        ratio = getattr(sampler, 'source_ratio', None)
-        model.attach_sources(
-            labeled=DonorSource(labeled, labeled_key, 'sup', model.copy_paste_pipeline),
-            unlabeled=DonorSource(unlabeled, unlabeled_key, 'unsup_weak'),
-            class_names=labeled.metainfo.get('classes'),
-            labeled_per_unit=None if ratio is None else ratio[number],
-            resumed=runner.iter > 0,
-        )
+        loader = runner.train_dataloader
+        ratio = getattr(loader.sampler, 'source_ratio', None)
+        attach_sources(model, loader.dataset, ratio, resumed=runner.iter > 0)
