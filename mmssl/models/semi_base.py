@@ -9,6 +9,8 @@ import torch
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
+from mmssl.utils import values
+
 
 def resolve_options(options: Mapping[str, Any] | None, defaults: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Complete a config node with its defaults and refuse what it does not know.
@@ -38,22 +40,17 @@ def resolve_options(options: Mapping[str, Any] | None, defaults: Mapping[str, An
 
 def check_choice(value: Any, choices: Iterable[Any], key: str) -> None:
     """Raise ValueError, naming ``key``, unless ``value`` is one of ``choices``."""
-    choices = list(choices)
-    if value not in choices:
-        raise ValueError(f'model.{key} must be one of {choices}, got {value!r}')
+    values.check_choice(value, choices, f'model.{key}')
 
 
 def check_weight(value: Any, key: str) -> None:
     """Raise ValueError, naming ``key``, unless ``value`` is a finite number >= 0."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < float('inf'):
-        raise ValueError(f'model.{key} must be a finite number >= 0, got {value!r}')
+    values.check_number(value, f'model.{key}', lambda weight: 0 <= weight < float('inf'), 'a finite number >= 0')
 
 
 def check_count(value: Any, key: str) -> None:
     """Raise ValueError, naming ``key``, unless ``value`` is an integer >= 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f'model.{key} must be an integer >= 0, got {value!r}')
+    values.check_number(value, f'model.{key}', lambda count: count >= 0, 'an integer >= 0', int)
 
 
 def check_node(value: Any, key: str, optional: bool = False) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from mmssl.functional.fpl import fuzzy_positive_assignment, fuzzy_positive_weight
 from mmssl.functional.fpl_diagnostics import positive_gradient_score
 from mmssl.registry import HOOKS
+from mmssl.utils.values import check_number
 from mmssl.visualization import Panel, draw_panels, pseudo_label_row
 
 from .fpl_diagnostics_hook import assignment_options, weight_options
@@ -38,11 +39,8 @@ class PseudoLabelVisualizationHook(RecordingHook):
 
     def __init__(self, interval: int = 500, num_images: int = 4) -> None:
         super().__init__(interval)
-        if isinstance(num_images, bool) or not isinstance(num_images, int) or num_images < 1:
-            raise ValueError(
-                'custom_hooks: mmssl.PseudoLabelVisualizationHook.num_images must be an integer >= 1, '
-                f'got {num_images!r}'
-            )
+        key = 'custom_hooks: mmssl.PseudoLabelVisualizationHook.num_images'
+        check_number(num_images, key, lambda number: number >= 1, 'an integer >= 1', int)
         self.num_images = num_images
 
     @master_only

@@ -6,6 +6,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from mmssl.utils.model import unwrap_model
+from mmssl.utils.values import check_number
 
 
 class RecordingHook(Hook):
@@ -21,10 +22,8 @@ class RecordingHook(Hook):
     """
 
     def __init__(self, interval: int) -> None:
-        if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
-            raise ValueError(
-                f'custom_hooks: mmssl.{type(self).__name__}.interval must be an integer >= 1, got {interval!r}'
-            )
+        key = f'custom_hooks: mmssl.{type(self).__name__}.interval'
+        check_number(interval, key, lambda number: number >= 1, 'an integer >= 1', int)
         self.interval = interval
 
     def before_train(self, runner: Runner) -> None:

@@ -62,15 +62,15 @@ class FPLLoss(PseudoLabelLoss):
                  reduction: str = 'mean',
                  loss_name: str = 'loss_fpl') -> None:
         super().__init__(loss_weight=loss_weight, reduction=reduction, loss_name=loss_name)
-        self.require_number('cum_prob', cum_prob, lambda total: 0 < total < 1, 'in (0, 1)')
+        self.check_number('cum_prob', cum_prob, lambda total: 0 < total < 1, 'in (0, 1)')
         if max_k is not None:
-            self.require_number('max_k', max_k, lambda cap: cap >= 1, 'an integer >= 1, or None for no cap', kind=int)
-        self.require_choice('k_rule', k_rule, K_RULES)
-        self.require_number('k_ratio', k_ratio, lambda alpha: 0 < alpha <= 1, 'in (0, 1]')
-        self.require_choice('weight_mode', weight_mode, WEIGHT_MODES)
-        self.require_number('weight_scale', weight_scale, lambda a: 0 < a < math.inf, '> 0 and finite')
-        self.require_choice('weight_bound', weight_bound, WEIGHT_BOUNDS)
-        self.require_choice('balance', balance, (None, 'ce_value'))
+            self.check_number('max_k', max_k, lambda cap: cap >= 1, 'an integer >= 1, or None for no cap', kind=int)
+        self.check_choice('k_rule', k_rule, K_RULES)
+        self.check_number('k_ratio', k_ratio, lambda alpha: 0 < alpha <= 1, 'in (0, 1]')
+        self.check_choice('weight_mode', weight_mode, WEIGHT_MODES)
+        self.check_number('weight_scale', weight_scale, lambda a: 0 < a < math.inf, '> 0 and finite')
+        self.check_choice('weight_bound', weight_bound, WEIGHT_BOUNDS)
+        self.check_choice('balance', balance, (None, 'ce_value'))
         self.options = dict(cum_prob=cum_prob, max_k=max_k, k_rule=k_rule, k_ratio=k_ratio, weight_mode=weight_mode,
                             weight_scale=weight_scale, weight_bound=weight_bound, balance=balance)
 

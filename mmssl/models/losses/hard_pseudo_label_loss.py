@@ -32,7 +32,7 @@ class HardPseudoLabelLoss(PseudoLabelLoss):
                  reduction: str = 'mean',
                  loss_name: str = 'loss_hard') -> None:
         super().__init__(loss_weight=loss_weight, reduction=reduction, loss_name=loss_name)
-        self.require_number('threshold', threshold, lambda share: 0 <= share <= 1, 'in [0, 1]')
+        self.check_number('threshold', threshold, lambda share: 0 <= share <= 1, 'in [0, 1]')
         self.threshold = threshold
 
     def pixel_loss(self, logits: Tensor, target_logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mmssl.functional.fpl import check_pixel_inputs, compute_dtype, mean_denominator
+from mmssl.utils.values import check_choice, check_number
 
 REDUCTIONS = ('mean', 'sum', 'none')
 
@@ -27,8 +28,8 @@ class PseudoLabelLoss(nn.Module):
 
     def __init__(self, loss_weight: float = 1., reduction: str = 'mean', loss_name: str = 'loss_pseudo') -> None:
         super().__init__()
-        self.require_number('loss_weight', loss_weight, math.isfinite, 'finite')
-        self.require_choice('reduction', reduction, REDUCTIONS)
+        self.check_number('loss_weight', loss_weight, math.isfinite, 'finite')
+        self.check_choice('reduction', reduction, REDUCTIONS)
         self.loss_weight = loss_weight
         self.reduction = reduction
         self._loss_name = loss_name
@@ -44,20 +45,14 @@ class PseudoLabelLoss(nn.Module):
         """The ``type`` that a config writes, the start of every message."""
         return f'mmssl.{type(self).__name__}'
 
-    def require_number(self, key: str, value: Any, condition: Callable[[Any], bool], allowed: str,
-                       kind: type | tuple[type, ...] = (int, float)) -> None:
-        """Raise a ValueError that names ``key`` unless ``value`` is a number of ``kind`` for which ``condition`` holds.
+    def check_number(self, key: str, value: Any, condition: Callable[[Any], bool], allowed: str,
+                     kind: type | tuple[type, ...] = (int, float)) -> None:
+        """:func:`mmssl.utils.values.check_number` of an argument of this loss."""
+        check_number(value, f'{self.config_name}: `{key}`', condition, allowed, kind)
 
-        The condition is a function, since to compare a wrong type would raise an error without the key.
-        """
-        if isinstance(value, bool) or not isinstance(value, kind) or not condition(value):
-            raise ValueError(f'{self.config_name}: `{key}` must be {allowed}, got {value!r}')
-
-    def require_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
-        """Raise a ValueError that names ``key`` unless ``value`` is one of ``choices``."""
-        if value not in choices:
-            raise ValueError(f'{self.config_name}: `{key}` must be one of {", ".join(map(repr, choices))}, '
-                             f'got {value!r}')
+    def check_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
+        """:func:`mmssl.utils.values.check_choice` of an argument of this loss."""
+        check_choice(value, choices, f'{self.config_name}: `{key}`')
 
     def pixel_loss(self, logits: Tensor, target_logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss of each pixel, (N, *), and maps, (N, *), whose means over valid pixels are the statistics.
@@ -71,7 +66,7 @@ class PseudoLabelLoss(nn.Module):
     def choose_reduction(self, reduction_override: str | None, avg_factor: float | Tensor | None) -> str:
         """The reduction of one call; a ValueError names what does not fit."""
         if reduction_override is not None:
-            self.require_choice('reduction_override', reduction_override, REDUCTIONS)
+            self.check_choice('reduction_override', reduction_override, REDUCTIONS)
         reduction = reduction_override or self.reduction
         if reduction == 'sum' and avg_factor is not None:
             raise ValueError(f"{self.config_name}: `avg_factor` can not be used with `reduction='sum'`")
