@@ -57,7 +57,8 @@ def mean_teacher_config(
         log_level='WARNING',
         work_dir=str(tmp_path / 'work'),
         experiment_name=tmp_path.name,
-        model=dict(type='mmssl.MeanTeacherSegmentor', segmentor=segmentor),
+        model=dict(type='mmssl.MeanTeacherSegmentor', segmentor=segmentor,
+                   semi_train_cfg=dict(teacher_mode='eval')),
         custom_hooks=[dict(type='mmssl.MeanTeacherHook', momentum=0.1)],
         optim_wrapper=dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.05, momentum=0.9)),
         train_dataloader=dict(

@@ -116,6 +116,14 @@ def test_teacher_moves_with_optimizer_steps_only(mean_teacher_config: Config, co
     assert runner.model.num_teacher_updates == sum(expected)
 
 
+@pytest.mark.parametrize(('mode', 'rule'), [('train', 'own'), ('eval', 'average'), (None, 'own')])
+def test_rule_of_buffers_follows_the_teachers_mode(mean_teacher_config: Config, mode: str | None, rule: str) -> None:
+    mean_teacher_config.model.semi_train_cfg = {} if mode is None else dict(teacher_mode=mode)
+    mean_teacher_config.train_cfg.max_iters = 1
+    runner, _ = train(mean_teacher_config)
+    assert next(hook for hook in runner.hooks if isinstance(hook, MeanTeacherHook)).rule == rule
+
+
 @pytest.mark.parametrize('rule', ['average', 'copy', 'own'])
 def test_resumed_run_ends_in_the_same_teacher(mean_teacher_config: Config, tmp_path: Path, rule: str) -> None:
     mean_teacher_config.custom_hooks[0].update(buffers=rule)
@@ -148,6 +156,7 @@ def test_unsuitable_settings_name_their_keys(mean_teacher_config: Config) -> Non
         train(config)
     config = deepcopy(mean_teacher_config)
     config.model.semi_train_cfg = dict(teacher_mode='train')
+    config.custom_hooks[0].update(buffers='average')
     with pytest.raises(ValueError, match=r"MeanTeacherHook\.buffers='average' .*set buffers to 'own'"):
         train(config)
     config = deepcopy(mean_teacher_config)
@@ -155,7 +164,8 @@ def test_unsuitable_settings_name_their_keys(mean_teacher_config: Config) -> Non
     with pytest.raises(ValueError, match='MeanTeacherHook is there twice'):
         train(config)
     config = deepcopy(mean_teacher_config)
-    config.model.update(type='mmssl.CrossPseudoSupervision')
+    config.model.type = 'mmssl.CrossPseudoSupervision'
+    config.model.pop('semi_train_cfg')
     with pytest.raises(ValueError, match=r'needs a model with a teacher, .*CrossPseudoSupervision'):
         train(config)
 
@@ -177,7 +187,7 @@ def test_average_of_averages_is_warned_about(mean_teacher_config: Config, monkey
         (dict(momentum=1.5), r'momentum must be in \[0, 1\].*got 1.5'),
         (dict(momentum='0.1'), "momentum must be .*got '0.1'"),
         (dict(warmup=3), 'warmup must be True or False, got 3'),
-        (dict(buffers='mean'), r"buffers must be one of \['average', 'copy', 'own'\], got 'mean'"),
+        (dict(buffers='mean'), r"buffers must be None or one of \['average', 'copy', 'own'\], got 'mean'"),
         (dict(interval=0), 'interval must be an integer >= 1, got 0'),
     ],
 )

@@ -31,6 +31,7 @@ class Batches(Hook):
 
 def cps(config: Config) -> None:
     config.model.type = 'mmssl.CrossPseudoSupervision'
+    config.model.pop('semi_train_cfg')
     config.custom_hooks = []
 
 

@@ -29,9 +29,10 @@ class MeanTeacherHook(Hook):
             student's copy. Default: 0.001.
         warmup: Whether m_t starts at 1 and falls to m, as in AEL and UniMatch V2, so that the first pseudo labels do
             not come from the initial weights. Default: True.
-        buffers: What happens to floating-point buffers, the running statistics of BatchNorm: ``'average'``, as the
-            parameters; ``'copy'``, the student's present ones; ``'own'``, those of the teacher's own forwards, which
-            needs ``semi_train_cfg.teacher_mode='train'``. Integer buffers are always copied. Default: ``'average'``.
+        buffers: What happens to floating-point buffers, the running statistics of BatchNorm: ``'own'``, those of the
+            teacher's own forwards, which needs ``semi_train_cfg.teacher_mode='train'``; ``'average'``, averaged as the
+            parameters; ``'copy'``, the student's present ones. Integer buffers are copied, never averaged. Default:
+            None, which is ``'own'`` for a teacher in train mode and ``'average'`` for one in eval mode.
         interval: Optimizer steps between two updates, >= 1. Default: 1.
 
     Raises:
@@ -43,7 +44,7 @@ class MeanTeacherHook(Hook):
     priority = 'NORMAL'
 
     def __init__(
-        self, momentum: float = 0.001, warmup: bool = True, buffers: str = 'average', interval: int = 1
+        self, momentum: float = 0.001, warmup: bool = True, buffers: str | None = None, interval: int = 1
     ) -> None:
         key = f'custom_hooks: mmssl.{type(self).__name__}'
         is_number = isinstance(momentum, (int, float)) and not isinstance(momentum, bool)
@@ -54,11 +55,12 @@ class MeanTeacherHook(Hook):
             )
         if not isinstance(warmup, bool):
             raise ValueError(f'{key}.warmup must be True or False, got {warmup!r}')
-        if buffers not in BUFFER_RULES:
-            raise ValueError(f'{key}.buffers must be one of {list(BUFFER_RULES)}, got {buffers!r}')
+        if buffers is not None and buffers not in BUFFER_RULES:
+            raise ValueError(f'{key}.buffers must be None or one of {list(BUFFER_RULES)}, got {buffers!r}')
         if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
             raise ValueError(f'{key}.interval must be an integer >= 1, got {interval!r}')
         self.momentum, self.warmup, self.buffers, self.interval = float(momentum), warmup, buffers, interval
+        self.rule = 'average'
 
     def before_train(self, runner: Runner) -> None:
         """Check that hook and model fit, and before iteration 0 make the teacher a copy of the student."""
@@ -71,6 +73,7 @@ class MeanTeacherHook(Hook):
         if sum(isinstance(hook, MeanTeacherHook) for hook in runner.hooks) > 1:
             raise ValueError(f'{key} is there twice, so the teacher would be updated twice a step; remove one')
         mode = model.semi_train_cfg['teacher_mode']
+        self.rule = self.buffers or ('own' if mode == 'train' else 'average')
         if self.buffers == 'own' and mode != 'train':
             raise ValueError(
                 f"{key}.buffers='own' keeps the running statistics of the teacher's own forwards, but in "
@@ -103,7 +106,7 @@ class MeanTeacherHook(Hook):
         if not wrapper.should_update() or (wrapper._inner_count // wrapper._accumulative_counts) % self.interval:
             return
         model = unwrap_model(runner.model)
-        model.update_teacher(ema_momentum(model.num_teacher_updates, self.momentum, self.warmup), self.buffers)
+        model.update_teacher(ema_momentum(model.num_teacher_updates, self.momentum, self.warmup), self.rule)
 
 
 def holds_statistics(module: Any) -> bool:

@@ -57,7 +57,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
     features are perturbed is not mixed.
 
     BatchNorm: the student sees labeled images, all strong views together, and the perturbed view in separate forwards;
-    each moves its running statistics. The teacher moves none in ``'eval'`` mode.
+    each moves its running statistics. The teacher sees weak views alone; it moves its statistics in ``'train'`` mode.
 
     ``semi_train_cfg`` takes
 
@@ -73,8 +73,9 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
     - ``strong_weights``: :math:`w_v` >= 0, one for each strong branch. Default: equal shares that sum to 1.
     - ``feature_perturbation``: ``None`` or ``dict(type='mmssl.FeatureDropout')``. Default ``None``.
     - ``feature_weight``: :math:`w_p` >= 0. Default 0.5.
-    - ``teacher_mode``: ``'eval'`` (running statistics, no dropout) or ``'train'``, the teacher's mode while the model
-      is in train mode. Default ``'eval'``.
+    - ``teacher_mode``: the teacher's mode while the model is in train mode. ``'train'``: pseudo labels come from the
+      statistics of the unlabeled batch, and with dropout on, as in AEL; it holds where unlabeled images look different
+      from labeled ones. ``'eval'``: from running statistics, without dropout. Default ``'train'``.
     - ``ignore_padding``: whether padded pixels of unlabeled images are left out. Default ``False``.
 
     A method built on this one overrides :meth:`mix_view`, :meth:`labeled_term` (with :meth:`needs_labeled_logits`) and
@@ -99,7 +100,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         strong_weights=None,
         feature_perturbation=None,
         feature_weight=0.5,
-        teacher_mode='eval',
+        teacher_mode='train',
     )
 
     def __init__(

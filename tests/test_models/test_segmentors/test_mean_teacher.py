@@ -162,7 +162,7 @@ def test_teacher_keeps_its_mode(tiny_segmentor: dict, make_views: Callable, mode
 
 
 def test_teacher_in_eval_mode_moves_nothing(tiny_segmentor: dict, make_views: Callable) -> None:
-    model = build(tiny_segmentor)
+    model = build(tiny_segmentor, teacher_mode='eval')
     before = deepcopy(model.teacher.state_dict())
     total(model.loss(*make_views())).backward()
     assert all(torch.equal(value, before[name]) for name, value in model.teacher.state_dict().items())
@@ -386,6 +386,7 @@ def test_unimatch_equals_a_plain_implementation(tiny_segmentor: dict, make_views
         mix=dict(type='mmssl.CutMix', seed=3, num_boxes=1, area_range=(0.02, 0.4), aspect_range=(0.3, 10 / 3), prob=0.9,
                  both_ways=True),
         ignore_padding=True,
+        teacher_mode='eval',
     )  # fmt: skip
     torch.nn.init.normal_(model.student.decode_head.conv_seg.weight, std=0.5)
     model.initialize_teacher()
