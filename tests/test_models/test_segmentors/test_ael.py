@@ -329,6 +329,21 @@ def test_donors_of_the_batch(tiny_segmentor: dict, batch: tuple) -> None:
         model.loss(one, {name: samples[:1] for name, samples in batch[1].items()})
 
 
+def test_no_pixel_is_sampled(tiny_segmentor: dict, batch: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zero, attached to the graph, and no gradient but the supervised one."""
+    for loss in ('mmssl.HardPseudoLabelLoss', 'mmssl.FPLLoss'):
+        model = build(tiny_segmentor, **dict(OFF, sampling=ALL_PARTS['sampling'], unsup_loss=dict(type=loss)))
+        monkeypatch.setattr(model.sampling, 'forward', lambda label, *_: torch.zeros_like(label, dtype=torch.bool))
+        losses = model.loss(*batch)
+        assert losses['unsup_loss'] == 0 and losses['unsup_loss'].requires_grad
+        assert losses['unsup_kept_ratio'] == 0 and losses['unsup_mean_weight'] == 0
+        total(losses).backward()
+        plain = build(tiny_segmentor, **dict(OFF, unsup_begin=9))
+        total(plain.loss(*batch)).backward()
+        for name, grad in gradients(plain).items():
+            torch.testing.assert_close(gradients(model)[name], grad)
+
+
 def test_strong_views_have_donors_of_their_own(tiny_segmentor: dict, batch: tuple) -> None:
     """The student sees the strong view of the donor inside the box, the teacher the weak one."""
     inputs, samples = batch
