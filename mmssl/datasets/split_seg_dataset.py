@@ -104,6 +104,11 @@ class SplitSegDataset(BaseSegDataset):
         if absent:
             raise FileNotFoundError(f'{name}: label maps are missing: {describe_missing(absent)}; '
                                     f'`data_prefix.seg_map_path`={seg_dir!r}, `seg_map_suffix`={self.seg_map_suffix!r}')
+        owners: dict[str, str] = {}
+        for image, label in found:
+            if label is not None and owners.setdefault(label, image) is not image:
+                raise ValueError(f'{name}: {owners[label]!r} and {image!r} have the same label map {label!r}; tell '
+                                 'them apart by `img_suffix`, or name label maps in the second column of `ann_file`')
         data_list = []
         for image, label in found:
             info: dict[str, Any] = {'img_path': image}

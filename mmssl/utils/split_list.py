@@ -115,9 +115,16 @@ def _files_in(folder: str) -> set[str]:
     """Names of the files in a folder; none if there is no such folder."""
     try:
         with os.scandir(folder) as entries:
-            return {entry.name for entry in entries if entry.is_file() or not (entry.is_dir() or entry.is_symlink())}
+            return {entry.name for entry in entries if _is_file(entry)}
     except OSError:
         return set()
+
+
+def _is_file(entry: os.DirEntry) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
 
 
 def _spellings(name: str) -> Iterator[str]:

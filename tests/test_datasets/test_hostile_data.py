@@ -213,6 +213,14 @@ def test_label_maps(root: Path, values: Any, mode: str | None, expected: str) ->
         assert np.array_equal(loaded(config(root))[1]['data_samples']['sup'].gt_sem_seg.data[0], LABELS)
 
 
+def test_more_classes_than_eight_bits_hold(root: Path) -> None:
+    cfg = config(root)
+    cfg.model.segmentor.decode_head.num_classes = 300
+    cfg.train_dataloader.dataset.sources.labeled.metainfo = dict(classes=[str(i) for i in range(300)])
+    with pytest.raises(ValueError, match=r'decode_head\.num_classes: is 300, but .* 0 to 254'):
+        quick_check(cfg)
+
+
 def test_jpeg_labels_are_warned_about(root: Path) -> None:
     write(root / 'ann/b.png', np.zeros((20, 24), np.uint8), format='JPEG')
     warnings = [warning.message for warning in checked(config(root)).warnings]
@@ -329,6 +337,20 @@ def test_links_to_nowhere(root: Path, name: str, unlabeled: dict, words: str) ->
     (root / name).symlink_to(root / 'nowhere.png')
     with pytest.raises(FileNotFoundError, match=words):
         quick_check(config(root, unlabeled=unlabeled))
+
+
+def test_link_to_itself(root: Path) -> None:
+    (root / 'img/a.png').unlink()
+    (root / 'img/a.png').symlink_to(root / 'img/a.png')
+    with pytest.raises(FileNotFoundError, match=r'1 \(first: a\) are not in'):
+        quick_check(config(root))
+
+
+def test_two_images_with_one_label_map(root: Path) -> None:
+    write(root / 'img/a.jpg', picture(1))
+    (root / 'labeled.txt').write_text('a.png\na.jpg\n')
+    with pytest.raises(ValueError, match=r'a\.png. and .*a\.jpg. have the same label map .*ann/a\.png'):
+        quick_check(config(root))
 
 
 # --- lists --------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from .sources import Source, config_scope, find_class
 
 # Heads that hold a norm over globally pooled features.
 POOLING_HEADS = re.compile('ASPP|PSP|UPer|Enc')
+# What mmseg's LoadAnnotations can hold beside the ignored label.
+MAX_CLASSES = 255
 # Key, whether it must be whole, and the smallest value.
 NUMBERS = (
     ('train_dataloader.num_workers', True, 0),
@@ -317,6 +319,14 @@ def check_ignore_index(cfg: Any, sources: list[Source], report: Report) -> None:
     if not heads:
         return
     first_key, expected = heads[0]
+    has_labels = any(leaf.has_labels for source in sources for leaf in source.leaves)
+    for key, head in find_heads(cfg.get('model')):
+        count = head.get('num_classes')
+        if has_labels and isinstance(count, int) and count > MAX_CLASSES:
+            report.error(
+                f'{key}.num_classes',
+                f'is {count}, but label maps are loaded with 8 bits: classes 0 to {MAX_CLASSES - 1}, and 255 for none',
+            )
     for key, value in heads[1:]:
         if value != expected:
             report.error(
