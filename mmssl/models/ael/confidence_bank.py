@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from mmssl.functional.ael import class_confidence_sums, update_confidence
 from mmssl.models.semi_base import check_choice
+from mmssl.utils.values import check_number
 
 KEY = 'semi_train_cfg.confidence_bank'
 
@@ -43,9 +44,7 @@ class ConfidenceBank(nn.Module):
         init: str = 'zeros',
     ) -> None:
         super().__init__()
-        is_number = isinstance(momentum, (int, float)) and not isinstance(momentum, bool)
-        if not is_number or not 0 < momentum <= 1:
-            raise ValueError(f'model.{KEY}.momentum must be in (0, 1], got {momentum!r}')
+        check_number(momentum, f'model.{KEY}.momentum', lambda share: 0 < share <= 1, 'in (0, 1]')
         check_choice(warmup, (True, False), f'{KEY}.warmup')
         check_choice(absent, ('skip', 'zero'), f'{KEY}.absent')
         check_choice(sync, (True, False), f'{KEY}.sync')

@@ -6,6 +6,7 @@ from torch import Tensor
 from mmssl.functional.ael import equalization_mask, numbers_of, sampling_keep_probs
 from mmssl.models.seeded import SeededModule
 from mmssl.registry import MODELS
+from mmssl.utils.values import check_number
 
 STREAM = 0xAE5
 
@@ -26,9 +27,12 @@ class EqualizationSampling(SeededModule):
 
     def __init__(self, exponent: float = 1.0, seed: int | None = None) -> None:
         super().__init__(seed)
-        is_number = isinstance(exponent, (int, float)) and not isinstance(exponent, bool)
-        if not is_number or not 0 <= exponent < float('inf'):
-            raise ValueError(f'mmssl.EqualizationSampling: `exponent` must be a finite number >= 0, got {exponent!r}')
+        check_number(
+            exponent,
+            'mmssl.EqualizationSampling: `exponent`',
+            lambda power: 0 <= power < float('inf'),
+            'a finite number >= 0',
+        )
         self.exponent = exponent
 
     @torch.no_grad()

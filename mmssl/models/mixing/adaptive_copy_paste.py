@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,6 +9,7 @@ from torch import Tensor
 from mmssl.functional.ael import class_mask, copy_paste_class_probs, numbers_of, pick
 from mmssl.models.seeded import SeededModule
 from mmssl.registry import MODELS
+from mmssl.utils.values import check_number
 
 STREAM = 0xAC9
 KEY = 'mmssl.AdaptiveCopyPaste'
@@ -70,12 +70,9 @@ class AdaptiveCopyPaste(SeededModule):
         seed: int | None = None,
     ) -> None:
         super().__init__(seed)
-        if not _is_number(prob) or not 0 <= prob <= 1:
-            raise ValueError(f'{KEY}: `prob` must be in [0, 1], got {prob!r}')
-        if isinstance(num_draws, bool) or not isinstance(num_draws, int) or num_draws < 1:
-            raise ValueError(f'{KEY}: `num_draws` must be an integer >= 1, got {num_draws!r}')
-        if not _is_number(exponent) or not 0 < exponent < float('inf'):
-            raise ValueError(f'{KEY}: `exponent` must be a finite number > 0, got {exponent!r}')
+        check_number(prob, f'{KEY}: `prob`', lambda share: 0 <= share <= 1, 'in [0, 1]')
+        check_number(num_draws, f'{KEY}: `num_draws`', lambda count: count >= 1, 'an integer >= 1', int)
+        check_number(exponent, f'{KEY}: `exponent`', lambda power: 0 < power < float('inf'), 'a finite number > 0')
         if target_classes is not None and exclude_classes is not None:
             raise ValueError(f'{KEY}: give `target_classes` or `exclude_classes`, not both')
         for key, value in (('target_classes', target_classes), ('exclude_classes', exclude_classes)):
@@ -144,10 +141,6 @@ class AdaptiveCopyPaste(SeededModule):
         """
         mask = class_mask(donor_label, torch.tensor(classes, device=donor_label.device))
         return torch.where(mask, donor, image), torch.where(mask, donor_label, label), mask
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _class_id(item: str | int, key: str, names: Sequence[str] | None, num_classes: int) -> int:

@@ -10,6 +10,7 @@ from mmssl.functional.ael import Box, component_boxes, cutmix_class_probs, numbe
 from mmssl.functional.cutmix import mix
 from mmssl.models.seeded import SeededModule
 from mmssl.registry import MODELS
+from mmssl.utils.values import check_choice, check_number
 
 STREAM = 0xACC
 DONORS = ('dataset', 'batch')
@@ -74,17 +75,20 @@ class AdaptiveCutMix(SeededModule):
         seed: int | None = None,
     ) -> None:
         super().__init__(seed)
-        for key, value in (('component_thresh', component_thresh), ('presence_thresh', presence_thresh)):
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            inside = is_number and (0 <= value < 1 if key == 'component_thresh' else 0 < value <= 1)
-            if not inside:
-                allowed = '[0, 1)' if key == 'component_thresh' else '(0, 1]'
-                raise ValueError(
-                    f'mmssl.AdaptiveCutMix: `{key}` must be a share of the image in {allowed}, got {value!r}'
-                )
-        for key, value, choices in (('donor', donor, DONORS), ('images', images, IMAGES)):
-            if value not in choices:
-                raise ValueError(f'mmssl.AdaptiveCutMix: `{key}` must be one of {list(choices)}, got {value!r}')
+        check_number(
+            component_thresh,
+            'mmssl.AdaptiveCutMix: `component_thresh`',
+            lambda share: 0 <= share < 1,
+            'a share of the image in [0, 1)',
+        )
+        check_number(
+            presence_thresh,
+            'mmssl.AdaptiveCutMix: `presence_thresh`',
+            lambda share: 0 < share <= 1,
+            'a share of the image in (0, 1]',
+        )
+        check_choice(donor, DONORS, 'mmssl.AdaptiveCutMix: `donor`')
+        check_choice(images, IMAGES, 'mmssl.AdaptiveCutMix: `images`')
         self.component_thresh, self.presence_thresh = float(component_thresh), float(presence_thresh)
         self.donor, self.images = donor, images
 

@@ -94,8 +94,8 @@ class AELSegmentor(MeanTeacherSegmentor):
       over them, as in the released code. Default ``False``.
 
     A threshold on the teacher's confidence, 0.7 in the released VOC settings, is that of the loss:
-    ``unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.7)``. The released teacher keeps statistics of its
-    own: ``teacher_mode='train'`` with ``mmssl.MeanTeacherHook(momentum=0.01, buffers='own')``.
+    ``unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.7)``. The released teacher is the default one, with
+    ``mmssl.MeanTeacherHook(momentum=0.01)``: in train mode, with BatchNorm statistics of its own.
 
     Args:
         segmentor: Config of a stock mmseg segmentor.
