@@ -24,6 +24,7 @@ from mmssl.utils.cli import (  # noqa: E402
     run_tool,
     settle_resume,
     warn,
+    warn_of_lost_gradients,
     world_size_of,
 )
 
@@ -91,6 +92,7 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
         use_auto_scale_lr(cfg)
     cfg.world_size = world_size_of(cfg.launcher)  # into the checkpoint, for the next `--resume`
     settle_resume(cfg, args.resume, args.allow_changes)
+    warn_of_lost_gradients(cfg)
     report = quick_check(cfg, world_size=cfg.world_size)
     for warning in report.warnings:
         warn(str(warning))

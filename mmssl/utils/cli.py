@@ -477,6 +477,19 @@ def newest_checkpoint(cfg: Config) -> tuple[str, dict[str, Any]]:
     raise ValueError(f'--resume: no checkpoint in the work dir {cfg.work_dir!r} can be resumed: {"; ".join(errors)}')
 
 
+def warn_of_lost_gradients(cfg: Config) -> None:
+    """Say so if checkpoints come in the middle of an accumulation: its gradients are in none of them."""
+    hook, wrapper = ((cfg.get(name) or {}) for name in ('default_hooks', 'optim_wrapper'))
+    hook, counts = hook.get('checkpoint') or {}, wrapper.get('accumulative_counts', 1)
+    interval = hook.get('interval', -1)
+    if hook.get('by_epoch', True) or not isinstance(counts, int) or not isinstance(interval, int) or interval < 1:
+        return
+    if counts > 1 and interval % counts:
+        warn(f'default_hooks.checkpoint.interval={interval} is not a multiple of optim_wrapper.accumulative_counts='
+             f'{counts}: the gradients of an unfinished accumulation are in no checkpoint, so a run that is resumed '
+             f'ends in other weights; {-(-interval // counts) * counts} would do')
+
+
 def settle_resume(cfg: Config, resume: str | None, allow_changes: bool = False) -> None:
     """Find and check what ``--resume`` continues from, or make sure that a new run overwrites nothing.
 
@@ -513,6 +526,10 @@ def settle_resume(cfg: Config, resume: str | None, allow_changes: bool = False) 
         # mmengine takes it over as well, but after it has built the sampler with another one.
         cfg.merge_from_dict({'randomness': dict(cfg.get('randomness') or {}, seed=meta['seed'])})
     position, others = changes_since(cfg, meta)
+    kind = _lookup(cfg, 'train_dataloader.dataset.type')
+    if isinstance(kind, str) and kind.rpartition('.')[2] != 'MultiSourceDataset':
+        others.append(f'train_dataloader.dataset is a {kind}: the images are those that the interrupted run would have '
+                      'seen, but random augmentations are others; one source of a mmssl.MultiSourceDataset keeps them')
     if position and not allow_changes:
         raise ValueError(f'--resume: {"; ".join(position)}: it would not see the images that the interrupted run would '
                          'have seen. Set it back, or give --allow-changes to go on all the same')

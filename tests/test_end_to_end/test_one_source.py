@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.mark.parametrize('workers', [0, 2])
+@pytest.mark.parametrize('workers', [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_supervised_run_on_one_source(lab, supervised, workers):
     config = lab.write(supervised, workers=workers)
     whole = lab.run(config, 'whole')

@@ -140,7 +140,8 @@ def test_train_resume_and_test(project, capsys):
     assert list(Path('shown').rglob('*.png'))
 
     resumed = [line for line in second.stderr.splitlines() if 'warning: --resume' in line]
-    assert resumed == ['warning: --resume: train_cfg.max_iters was 4 in the interrupted run and is 6 now']
+    assert resumed[0] == 'warning: --resume: train_cfg.max_iters was 4 in the interrupted run and is 6 now'
+    assert 'warning: --resume: train_dataloader.dataset is a BaseSegDataset' in resumed[1] and len(resumed) == 2
 
     # A moved work dir still resumes, though `last_checkpoint` holds the old path. Other images need a permission.
     Path('out').rename('moved')

@@ -33,6 +33,8 @@ class ResumableEpochBasedTrainLoop(EpochBasedTrainLoop):
         if self._epoch > 0 and self._iter == self._epoch * len(self.dataloader):
             self._decide_current_val_interval()
             if self._validation_is_due() and self.runner.message_hub.get_info(LAST_VALIDATION) != self._iter:
+                self.runner.logger.info(
+                    f'the validation of epoch {self._epoch} is not in the checkpoint, so it comes first')
                 self.runner.val_loop.run()
         while self._epoch < self._max_epochs and not self.stop_training:
             self.run_epoch()

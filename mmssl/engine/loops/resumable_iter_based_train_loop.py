@@ -44,6 +44,8 @@ class ResumableIterBasedTrainLoop(IterBasedTrainLoop):
                 self.dataloader_iterator.skip_iter(self._iter)
             self._decide_current_val_interval()
             if self._validation_is_due() and self.runner.message_hub.get_info(LAST_VALIDATION) != self._iter:
+                self.runner.logger.info(
+                    f'the validation of iteration {self._iter} is not in the checkpoint, so it comes first')
                 self.runner.val_loop.run()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
