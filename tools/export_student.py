@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import io
 import os
 import sys
 from collections import OrderedDict
@@ -19,6 +20,7 @@ import torch  # noqa: E402
 from mmengine.config import Config  # noqa: E402
 from torch import Tensor  # noqa: E402
 
+from mmssl.utils.atomic import write_atomically  # noqa: E402
 from mmssl.utils.cli import our_registries, read_checkpoint, run_tool  # noqa: E402
 
 WRAPPED = ('segmentor', 'classifier')  # where a semi-supervised model's config holds the stock model
@@ -407,20 +409,39 @@ def output_paths(out: str, student: str, force: bool, inputs: Iterable[str | Non
     return paths
 
 
+def semi_config(path: str | None, meta: Mapping[str, Any]) -> Config:
+    """The config of the training: the file, or else what the checkpoint holds.
+
+    Args:
+        path: What ``--config`` says.
+        meta: ``checkpoint['meta']``.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it cannot be read, says no model, or is needed and not named.
+    """
+    if path is not None and not Path(path).is_file():
+        raise FileNotFoundError(f'--config: no file {path!r}')
+    if path is None and not isinstance(meta.get('cfg'), str):
+        raise ValueError('--config: the checkpoint does not say its config, so name it')
+    try:
+        cfg = Config.fromstring(meta['cfg'], '.py') if path is None else Config.fromfile(path)
+    except Exception as error:  # a config is a program, and imports what custom_imports names
+        what = '--config: the config in the checkpoint' if path is None else f'--config: {path}'
+        raise ValueError(f'{what} cannot be read ({type(error).__name__}: {error}); what its custom_imports name has '
+                         'to be importable here') from error
+    if not isinstance(cfg.get('model'), Mapping):
+        raise ValueError(f'--config: model is {cfg.get("model")!r} instead of the config of a model')
+    return cfg
+
+
 def export(args: argparse.Namespace, *_: Any) -> None:
     """Check everything, then write both files, each in one step."""
     checkpoint = read_checkpoint(args.checkpoint, 'checkpoint')
     # Some tools save the wrapper of a distributed run, which prefixes every name.
     state_dict = {key.removeprefix('module.'): value for key, value in checkpoint.get('state_dict', checkpoint).items()}
     meta = checkpoint.get('meta') or {}
-    if args.config is not None:
-        if not Path(args.config).is_file():
-            raise FileNotFoundError(f'--config: no file {args.config!r}')
-        cfg = Config.fromfile(args.config)
-    elif isinstance(meta.get('cfg'), str):
-        cfg = Config.fromstring(meta['cfg'], '.py')
-    else:
-        raise ValueError('--config: the checkpoint does not say its config, so name it')
+    cfg = semi_config(args.config, meta)
     student = choose_student(cfg, state_dict, args.student)
     weights_path, config_path = output_paths(args.out, student, args.force, (args.checkpoint, args.config))
     plain_cfg, left_out = plain_config(cfg)
@@ -428,16 +449,11 @@ def export(args: argparse.Namespace, *_: Any) -> None:
     plain_meta = {key: _plain(meta[key]) for key in ('iter', 'epoch') if key in meta}
     plain_meta.update(dataset_meta=dataset_meta(meta, plain_cfg), mmssl_student=student)
 
-    weights_path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = [path.with_name(f'.{path.stem}.{os.getpid()}{path.suffix}') for path in (weights_path, config_path)]
-    try:
-        torch.save(dict(meta=plain_meta, state_dict=weights), temporary[0])
-        plain_cfg.dump(temporary[1])
-        for source, target in zip(temporary, (weights_path, config_path), strict=True):
-            os.replace(source, target)
-    finally:
-        for path in temporary:
-            path.unlink(missing_ok=True)
+    file = io.BytesIO()
+    torch.save(dict(meta=plain_meta, state_dict=weights), file)
+    text = plain_cfg.pretty_text.encode()
+    for path, data in ((weights_path, file.getvalue()), (config_path, text)):
+        write_atomically(path, data)
     print(f'{student} of {args.checkpoint}: {len(weights)} weights -> {weights_path}, config -> {config_path}')
     for sentence in left_out:
         print(f'left out of the config: {sentence}', file=sys.stderr)

@@ -182,7 +182,7 @@ def test_a_foreign_project_trains_with_whole_configs_and_single_pieces(make_segm
     project, command, environment = foreign_project(tmp_path, REPO_ROOT, REPO_ROOT, names)
     make_segmentation_data(project / 'data')
     check_project(project, subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True,
-                                          timeout=500))  # yapf: disable
+                                          timeout=1500))  # yapf: disable
 
 
 @pytest.mark.slow
@@ -197,4 +197,4 @@ def test_the_foreign_project_trains_with_the_installed_wheel(make_segmentation_d
     project, command, environment = foreign_project(tmp_path, installed, installed / 'mmssl')
     make_segmentation_data(project / 'data')
     check_project(project, subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True,
-                                          timeout=500))  # yapf: disable
+                                          timeout=1500))  # yapf: disable

@@ -98,7 +98,7 @@ def forked(folder: Path, **plan: Any) -> dict[str, dict[str, Any]]:
     (folder / 'jobs.json').write_text(json.dumps(plan))
     environment = {**os.environ, 'PYTHONPATH': str(REPO), 'CUDA_VISIBLE_DEVICES': ''}
     process = subprocess.run([sys.executable, '-W', 'ignore', str(REPO / 'tests/run_forked.py'), 'jobs.json'],
-                             cwd=folder, env=environment, capture_output=True, text=True, timeout=500)  # yapf: disable
+                             cwd=folder, env=environment, capture_output=True, text=True, timeout=1500)  # yapf: disable
     assert process.returncode == 0, process.stderr
     results = json.loads(process.stdout.splitlines()[-1])
     for name, result in results.items():
@@ -400,14 +400,20 @@ def test_what_is_exported_is_not_overwritten(tmp_path: Path, segmentation_data: 
     assert (tmp_path / 'semi.pth').read_bytes() == before
 
 
-def test_existing_files_are_kept(tmp_path: Path, segmentation_data: SimpleNamespace) -> None:
+def test_existing_files_are_kept(tmp_path: Path, segmentation_data: SimpleNamespace,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, config(segmentation_data))
     run(tmp_path)
     before = (tmp_path / 'out/student2.pth').read_bytes()
     save(tmp_path, config(segmentation_data))
     with pytest.raises(FileExistsError, match=r'student2\.pth.*--force'):
         run(tmp_path)
+    with monkeypatch.context() as patch:  # a disk that is full at the last moment
+        patch.setattr(os, 'fsync', lambda file: (_ for _ in ()).throw(OSError(28, 'No space left on device')))
+        with pytest.raises(OSError, match='No space left'):
+            run(tmp_path, '--force')
     assert (tmp_path / 'out/student2.pth').read_bytes() == before
+    assert sorted(path.name for path in (tmp_path / 'out').iterdir()) == ['student2.pth', 'student2.py']
     run(tmp_path, '--force')
     assert (tmp_path / 'out/student2.pth').read_bytes() != before
 
@@ -418,6 +424,12 @@ def test_bad_input_names_what_is_wrong(tmp_path: Path, segmentation_data: Simple
         run(tmp_path, '--student', 'student3')
     with pytest.raises(FileNotFoundError, match='--config'):
         run(tmp_path, '--config', str(tmp_path / 'none.py'))
+    (tmp_path / 'bad.py').write_text("custom_imports = dict(imports=['absent_project'], allow_failed_imports=False)")
+    with pytest.raises(ValueError, match=r'--config: .*bad\.py cannot be read .*absent_project'):
+        run(tmp_path, '--config', str(tmp_path / 'bad.py'))
+    (tmp_path / 'bad.py').write_text('models = dict()')
+    with pytest.raises(ValueError, match=r'--config: model is None'):
+        run(tmp_path, '--config', str(tmp_path / 'bad.py'))
     with pytest.raises(FileNotFoundError, match='checkpoint'):
         export_student.export(export_student.parse_args([str(tmp_path / 'none.pth'), '--out', 'x']))
     config(segmentation_data, semi_test_cfg=dict(predict_on='ensemble')).dump(tmp_path / 'config.py')
@@ -532,7 +544,7 @@ def test_training_evaluation_and_stock_evaluation_agree(tmp_path: Path, segmenta
     process = subprocess.run(
         ['bash', str(REPO / 'tools/dist_train.sh'), 'cps.py', '2', '--work-dir', 'ddp'], cwd=tmp_path,
         env={**os.environ, 'PYTHON': sys.executable, 'CUDA_VISIBLE_DEVICES': ''}, capture_output=True, text=True,
-        timeout=500)  # yapf: disable
+        timeout=1500)  # yapf: disable
     assert process.returncode == 0, process.stderr[-3000:]
 
     (best,) = (tmp_path / 'cps').glob('best_mIoU_iter_*.pth')
