@@ -1,0 +1,6 @@
+_base_ = './deeplabv3plus_r50_cityscapes.py'
+model = dict(
+    _delete_=True,
+    type='mmssl.MeanTeacherSegmentor',
+    data_preprocessor=dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=_base_.data_preprocessor),
+    segmentor=_base_.model)

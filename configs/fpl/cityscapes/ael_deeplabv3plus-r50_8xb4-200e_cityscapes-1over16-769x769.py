@@ -1,0 +1,9 @@
+# AEL, DeepLabV3+ R-50, Cityscapes 1over16.
+_base_ = './ael_deeplabv3plus-r50_8xb4-200e_cityscapes-1over8-769x769.py'
+train_dataloader = dict(
+    dataset=dict(
+        sources=dict(
+            labeled=dict(ann_file='splits/train_aug_labeled_1-16.txt'),
+            unlabeled=dict(ann_file='splits/train_aug_unlabeled_1-16.txt'))))
+train_cfg = dict(max_iters=34800)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=34800, by_epoch=False)]

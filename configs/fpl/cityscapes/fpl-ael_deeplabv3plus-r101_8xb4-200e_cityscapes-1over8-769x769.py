@@ -1,0 +1,3 @@
+# AEL + FPL, DeepLabV3+ R-101, Cityscapes 1over8.
+_base_ = './fpl-ael_deeplabv3plus-r50_8xb4-200e_cityscapes-1over8-769x769.py'
+model = dict(segmentor=dict(pretrained='open-mmlab://resnet101_v1c', backbone=dict(depth=101)))

@@ -1,0 +1,6 @@
+# Mean teacher + CutMix + FPL, DeepLabV3+ R-50, Cityscapes 1over2.
+_base_ = [
+    './mean-teacher-cutmix_deeplabv3plus-r50_4xb6-40k_cityscapes-1over2-800x800.py',
+    '../../_base_/methods/fpl.py',
+]
+model = dict(semi_train_cfg=dict(unsup_loss=_base_.fpl_loss))

@@ -1,0 +1,3 @@
+# UniMatch, DeepLabV3+ R-101, Cityscapes 1over16.
+_base_ = './unimatch_deeplabv3plus-r50_4xb4-240e_cityscapes-1over16-769x769.py'
+model = dict(segmentor=dict(pretrained='open-mmlab://resnet101_v1c', backbone=dict(depth=101)))

@@ -1,0 +1,16 @@
+# UniMatch, DeepLabV3+ R-50, Cityscapes 1over8.
+_base_ = [
+    '../../_base_/models/unimatch_deeplabv3plus_r50_cityscapes.py',
+    '../../_base_/datasets/cityscapes_unimatch.py',
+    '../../_base_/methods/unimatch.py',
+    '../../_base_/schedules/unimatch.py',
+    '../../_base_/default_runtime.py',
+]
+# Both halved, as published.
+model = dict(semi_train_cfg=dict(**_base_.unimatch, sup_weight=0.5, unsup_weight=0.5))
+custom_hooks = [_base_.unimatch_hook]
+optim_wrapper = dict(
+    optimizer=dict(lr=0.005),
+    paramwise_cfg=dict(custom_keys={'decode_head': dict(lr_mult=1.)}))
+train_cfg = dict(max_iters=78000)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=78000, by_epoch=False)]

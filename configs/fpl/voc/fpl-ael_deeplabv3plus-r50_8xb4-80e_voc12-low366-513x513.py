@@ -1,0 +1,3 @@
+# AEL + FPL, DeepLabV3+ R-50, VOC 2012 low366.
+_base_ = ['./ael_deeplabv3plus-r50_8xb4-80e_voc12-low366-513x513.py', '../../_base_/methods/fpl.py']
+model = dict(semi_train_cfg=dict(unsup_loss=dict(_delete_=True, **_base_.fpl_loss)))

@@ -1,0 +1,9 @@
+# Mean teacher + CutMix, DeepLabV3+ R-50, VOC 2012 1over4.
+_base_ = './mean-teacher-cutmix_deeplabv3plus-r50_4xb6-40k_voc12aug-1over8-512x512.py'
+train_dataloader = dict(
+    dataset=dict(
+        sources=dict(
+            labeled=dict(ann_file='splits/train_aug_labeled_1-4.txt'),
+            unlabeled=dict(ann_file='splits/train_aug_unlabeled_1-4.txt'))))
+train_cfg = dict(max_iters=39680)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0., begin=0, end=39680, by_epoch=False)]
