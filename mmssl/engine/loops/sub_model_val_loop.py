@@ -73,6 +73,8 @@ class SubModelValLoop(ValLoop):
         main = unwrap_model(self.runner.model).semi_test_cfg['predict_on']
         found = {}
         for name in dict.fromkeys([*names, main]):
+            # The evaluator's own tables, one for each sub-model, do not say whose they are.
+            self.runner.logger.info(f'validation of {name}')
             with predicting(self.runner.model, name):
                 found[name] = self._evaluate(with_hooks=name == main)
         metrics = dict(found[main])

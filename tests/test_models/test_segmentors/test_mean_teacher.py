@@ -477,3 +477,21 @@ def test_pseudo_labels_are_watched(
     for _ in range(4):
         model.loss(*make_views())
     assert len(messages) == 1 and 'class 2' in messages[0]
+
+
+def test_half_precision_trains_a_full_precision_teacher(tiny_segmentor: dict, make_views: Callable) -> None:
+    model = build(
+        tiny_segmentor, mix=dict(type='mmssl.CutMix'), feature_perturbation=dict(type='mmssl.FeatureDropout'),
+        unsup_loss=dict(type='mmssl.FPLLoss'),
+    )  # fmt: skip
+    model.initialize_teacher()
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        losses = model.loss(*make_views())
+    total(losses).backward()
+    separate_student(model)
+    before = model.teacher.decode_head.conv_seg.weight.clone()
+    model.update_teacher(1e-3)
+    after, student = model.teacher.decode_head.conv_seg.weight, model.student.decode_head.conv_seg.weight
+    assert after.dtype == torch.float32 and torch.isfinite(losses['unsup_loss'])
+    assert all(torch.isfinite(p.grad).all() for p in model.student.parameters())
+    torch.testing.assert_close(after - before, 1e-3 * (student - before), rtol=1e-2, atol=1e-6)
