@@ -139,7 +139,7 @@ class Process:
             return
         code = 1
         try:  # never let the child return into pytest
-            os.setsid()
+            os.setpgid(0, 0)
             out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(out, 1)
             os.dup2(out, 2)
