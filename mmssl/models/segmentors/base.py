@@ -73,7 +73,8 @@ class SemiBaseSegmentor(BaseSegmentor):
 
     Args:
         segmentor: Config of a stock mmseg segmentor, unchanged; each sub-model is built from it.
-        data_preprocessor: Config of a ``mmssl.MultiBranchDataPreprocessor``. ``None`` wraps the segmentor's own.
+        data_preprocessor: Config of a data preprocessor; any but a ``mmssl.MultiBranchDataPreprocessor`` is wrapped in
+            one. Default: the segmentor's own.
         semi_train_cfg: Options of the method; an unknown key is an error.
         semi_test_cfg: ``dict(predict_on=...)``: the sub-model that predicts, or ``'ensemble'`` for the mean of their
             probabilities. Default: ``PREDICT_ON``, or the first sub-model.
@@ -102,18 +103,14 @@ class SemiBaseSegmentor(BaseSegmentor):
     ) -> None:
         if not isinstance(segmentor, Mapping) or 'type' not in segmentor:
             raise ValueError(f'model.segmentor must be the config of an mmseg segmentor, got {segmentor!r}')
-        if data_preprocessor is None:
-            # What mmengine gives a model without one.
-            inner = segmentor.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
-            data_preprocessor = dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=inner)
-        super().__init__(data_preprocessor=data_preprocessor, init_cfg=init_cfg)
-        if not isinstance(self.data_preprocessor, MultiBranchDataPreprocessor):
-            raise ValueError(
-                'model.data_preprocessor must be a mmssl.MultiBranchDataPreprocessor, which groups batches by branch; '
-                f'got {type(self.data_preprocessor).__name__}; give yours to it: '
-                "dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=...), or leave the key out to wrap "
-                "the segmentor's own"
-            )
+        # mmengine hands a config's top-level `data_preprocessor`, which every stock mmseg config has, to a model without
+        # one of its own, so a plain one is wrapped as the segmentor's is.
+        preprocessor = data_preprocessor or segmentor.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
+        if isinstance(preprocessor, Mapping):
+            preprocessor = MODELS.build(ConfigDict(deepcopy(preprocessor)))
+        if not isinstance(preprocessor, MultiBranchDataPreprocessor):
+            preprocessor = MultiBranchDataPreprocessor(preprocessor)
+        super().__init__(data_preprocessor=preprocessor, init_cfg=init_cfg)
         self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
         test_defaults = dict(predict_on=self.PREDICT_ON or self.MODELS_HELD[0])
         self.semi_test_cfg = resolve_options(semi_test_cfg, test_defaults, 'semi_test_cfg')

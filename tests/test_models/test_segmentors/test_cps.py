@@ -340,9 +340,23 @@ def test_wrong_nodes_name_their_key(tiny_segmentor: dict) -> None:
     config = dict(type='mmssl.CrossPseudoSupervision', segmentor=tiny_segmentor)
     with pytest.raises(ValueError, match=r'model\.segmentor must be the config of an mmseg segmentor'):
         MODELS.build(dict(config, segmentor='EncoderDecoder'))
-    plain = tiny_segmentor['data_preprocessor']
-    with pytest.raises(ValueError, match=r'model\.data_preprocessor must be a mmssl\.MultiBranchDataPreprocessor'):
-        MODELS.build(dict(config, data_preprocessor=plain))
+    with pytest.raises(TypeError, match=r'model\.data_preprocessor.* must be a data preprocessor'):
+        MODELS.build(dict(config, data_preprocessor=torch.nn.Identity()))
+
+
+def test_a_plain_data_preprocessor_is_wrapped_wherever_it_stands(tiny_segmentor: dict) -> None:
+    plain = tiny_segmentor.pop('data_preprocessor')
+    config = dict(type='mmssl.CrossPseudoSupervision')
+    wrapped = dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=plain)
+    for nodes in (
+        dict(segmentor=dict(tiny_segmentor, data_preprocessor=plain)),
+        dict(segmentor=tiny_segmentor, data_preprocessor=plain),  # as mmengine adds a config's top-level one
+        dict(segmentor=tiny_segmentor, data_preprocessor=wrapped),
+    ):
+        model = MODELS.build(deepcopy(dict(config, **nodes)))
+        assert type(model.data_preprocessor).__name__ == 'MultiBranchDataPreprocessor'
+        assert type(model.data_preprocessor.data_preprocessor).__name__ == plain['type'].rpartition('.')[2]
+        assert 'data_preprocessor' not in ''.join(model.state_dict())
 
 
 @pytest.mark.parametrize('pairs_per_unit', [1, 2, 3])
