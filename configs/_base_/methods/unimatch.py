@@ -15,7 +15,8 @@ unimatch = dict(
         both_ways=True),
     strong_branches=('unsup_strong', 'unsup_strong2'),
     strong_weights=(0.25, 0.25),
-    feature_perturbation=dict(type='mmssl.FeatureDropout', drop_prob=0.5),
+    # The unlabeled images of a unit of the sampler.
+    feature_perturbation=dict(type='mmssl.FeatureDropout', drop_prob=0.5, images_per_unit=2),
     feature_weight=0.5,
     # The labels come from the statistics of the batch, as published.
     teacher_mode='train',
