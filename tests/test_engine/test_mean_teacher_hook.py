@@ -1,5 +1,6 @@
 """The teacher through a real runner: where it starts, when it moves, how a resumed run goes on, what is refused."""
 
+import json
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
@@ -194,3 +195,23 @@ def test_average_of_averages_is_warned_about(mean_teacher_config: Config, monkey
 def test_wrong_arguments_name_their_key(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=f'custom_hooks: mmssl.MeanTeacherHook.{message}'):
         MeanTeacherHook(**options)
+
+
+def test_diagnostics_and_pictures_of_the_student(mean_teacher_config: Config) -> None:
+    config = mean_teacher_config
+    unlabeled = config.train_dataloader.dataset.sources.unlabeled
+    unlabeled.seg_map_path = 'ann_dir/train'
+    unlabeled.pipeline.insert(1, dict(type='LoadAnnotations'))
+    config.model.semi_train_cfg.update(
+        mix=dict(type='mmssl.CutMix'), unsup_loss=dict(type='mmssl.FPLLoss'),
+        feature_perturbation=dict(type='mmssl.FeatureDropout'),
+    )  # fmt: skip
+    config.custom_hooks += [
+        dict(type='mmssl.FPLDiagnosticsHook', interval=1), dict(type='mmssl.PseudoLabelVisualizationHook', interval=2)
+    ]  # fmt: skip
+    config.train_cfg.max_iters = 2
+    runner, _ = train(config)
+    line = json.loads(next(Path(runner.log_dir).glob('vis_data/scalars.json')).read_text().splitlines()[-1])
+    assert 0 <= line['unsup_pseudo_acc'] <= line['unsup_positive_acc'] <= 1
+    assert {'unsup_value_unsup_strong', 'unsup_value_feature'} <= line.keys()
+    assert list(Path(runner.log_dir).glob('vis_data/pseudo_labels/iter_2.png'))
