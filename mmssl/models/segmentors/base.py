@@ -103,8 +103,8 @@ class SemiBaseSegmentor(BaseSegmentor):
     ) -> None:
         if not isinstance(segmentor, Mapping) or 'type' not in segmentor:
             raise ValueError(f'model.segmentor must be the config of an mmseg segmentor, got {segmentor!r}')
-        # mmengine hands a config's top-level `data_preprocessor`, which all stock mmseg configs have, to a model without
-        # one of its own, so a plain one is wrapped as the segmentor's is.
+        # mmengine hands a config's top-level `data_preprocessor`, which all stock mmseg configs have, to a model that
+        # has none, so a plain one is wrapped as the segmentor's is.
         preprocessor = data_preprocessor or segmentor.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
         if isinstance(preprocessor, Mapping):
             preprocessor = MODELS.build(ConfigDict(deepcopy(preprocessor)))
