@@ -3,6 +3,4 @@ model = dict(
     _delete_=True,
     type='mmssl.MeanTeacherSegmentor',
     data_preprocessor=dict(type='mmssl.MultiBranchDataPreprocessor', data_preprocessor=_base_.data_preprocessor),
-    segmentor=_base_.model,
-    # CamVid's unlabeled images look like its labeled ones, so running statistics fit both.
-    semi_train_cfg=dict(teacher_mode='eval'))
+    segmentor=_base_.model)
