@@ -217,6 +217,10 @@ def test_one_training_step(name: str) -> None:
             node['size'] = size
     model = revert_sync_batchnorm(MODELS.build(model_cfg)).train()
     optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
+    rate = config.optim_wrapper.optimizer.lr
+    keys = config.optim_wrapper.get('paramwise_cfg', {}).get('custom_keys', {})
+    found = {group['lr'] for group in optim_wrapper.optimizer.param_groups}
+    assert found == {rate, *(rate * key['lr_mult'] for key in keys.values())}
     classes = segmentor.decode_head.num_classes
 
     def sample(labeled: bool) -> SegDataSample:
