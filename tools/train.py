@@ -1,6 +1,7 @@
 """Train a model from a config."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable
 
@@ -83,6 +84,12 @@ def use_auto_scale_lr(cfg: Config) -> None:
     cfg.auto_scale_lr.enable = True
 
 
+def not_about_a_teacher(record: logging.LogRecord) -> bool:
+    """Filter of mmengine's warning, one for each parameter, that a teacher's are not optimized: they never are."""
+    message = record.getMessage()
+    return not (message.startswith('teacher.') and 'is skipped since its requires_grad=False' in message)
+
+
 def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     """Check everything that can be checked, then build the runner (which creates the work dir) and train."""
     cfg = load_config(args)
@@ -101,6 +108,7 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     for source in report.sources:
         runner.logger.info(f'source {source}')
     runner.register_hook(SetupIsOver(setup_is_over))
+    runner.logger.addFilter(not_about_a_teacher)
     for line in make_resumable(runner):  # killed and resumed, it ends in the same weights
         runner.logger.info(line)
     with described_elsewhere():

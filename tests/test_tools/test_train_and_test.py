@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from mmengine.logging import MMLogger
+from mmengine.optim import build_optim_wrapper
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 
@@ -452,3 +455,23 @@ def test_slurm_scripts_keep_their_arguments(tmp_path, script, arguments):
 def test_scripts_without_arguments_say_their_usage(script):
     result = subprocess.run(['bash', REPO_ROOT / 'tools' / f'{script}.sh'], capture_output=True, text=True, timeout=60)
     assert result.returncode == 2 and f'tools/{script}.sh' in result.stderr
+
+
+def test_a_teacher_is_not_warned_of_parameter_by_parameter():
+    model = torch.nn.ModuleDict(dict(student=torch.nn.Linear(2, 2), teacher=torch.nn.Linear(2, 2)))
+    model.teacher.requires_grad_(False)
+    model.student.bias.requires_grad_(False)
+    messages = []
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            messages.append(record.getMessage())
+
+    logger = MMLogger.get_instance('not_about_a_teacher')
+    logger.addHandler(Keep())
+    logger.addFilter(load_tool('train').not_about_a_teacher)
+    optimizer = dict(type='SGD', lr=0.1, weight_decay=0.1)
+    options = dict(type='OptimWrapper', optimizer=optimizer, paramwise_cfg=dict(bias_decay_mult=0.))
+    build_optim_wrapper(model, options)
+    skipped = [message for message in messages if 'is skipped' in message]
+    assert len(skipped) == 1 and skipped[0].startswith('student.bias')
