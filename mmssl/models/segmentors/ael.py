@@ -105,6 +105,7 @@ class AELSegmentor(MeanTeacherSegmentor):
         init_cfg: As in mmengine.
     """
 
+    EXTRA_MIXING: ClassVar[tuple[type, ...]] = (AdaptiveCutMix,)
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
         MeanTeacherSegmentor.TRAIN_DEFAULTS,
         mix=dict(type='mmssl.AdaptiveCutMix'),

@@ -235,6 +235,11 @@ class SemiBaseSegmentor(BaseSegmentor):
             self._host_iteration = int(self.iteration)
         return self._host_iteration
 
+    def restart_count(self) -> None:
+        """Count iterations from 0, for a new run that started from the weights of another (``load_from``)."""
+        self._host_iteration = 0
+        self.iteration.zero_()
+
     def next_unsup_weight(self) -> float:
         """Count an iteration and return the weight of its unsupervised loss.
 

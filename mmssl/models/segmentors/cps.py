@@ -11,7 +11,7 @@ from mmssl.models.semi_base import check_choice, check_node, get_branch, prefixe
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord, eval_mode
-from .consistency import check_pseudo_label_loss, join_pixels, valid_arguments
+from .consistency import check_mixing, check_pseudo_label_loss, join_pixels, valid_arguments
 
 
 @MODELS.register_module()
@@ -87,6 +87,7 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
         self.unsup_loss = MODELS.build(cfg['unsup_loss'])
         check_pseudo_label_loss(self.unsup_loss)
         self.mix = None if cfg['mix'] is None else MODELS.build(cfg['mix'])
+        check_mixing(self.mix)
 
     def loss(self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]) -> dict[str, Any]:
         """Losses and statistics of one batch.

@@ -15,7 +15,7 @@ from mmssl.models.semi_base import check_choice, check_node, check_weight, get_b
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord
-from .consistency import check_pseudo_label_loss, valid_arguments
+from .consistency import check_mixing, check_perturbation, check_pseudo_label_loss, valid_arguments
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
     MODELS_HELD: ClassVar[tuple[str, ...]] = ('student', 'teacher')
     PREDICT_ON: ClassVar[str] = 'teacher'
     REQUIRED_HOOKS: ClassVar[tuple[str, ...]] = ('mmssl.MeanTeacherHook',)
+    # Classes of `mix` that `mix_view` knows beside the mixing of pairs.
+    EXTRA_MIXING: ClassVar[tuple[type, ...]] = ()
     TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
         SemiBaseSegmentor.TRAIN_DEFAULTS,
         unsup_loss=dict(type='mmssl.HardPseudoLabelLoss'),
@@ -123,8 +125,10 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         self.unsup_loss = MODELS.build(cfg['unsup_loss'])
         check_pseudo_label_loss(self.unsup_loss)
         self.mix = None if cfg['mix'] is None else MODELS.build(cfg['mix'])
+        check_mixing(self.mix, self.EXTRA_MIXING)
         perturbation = cfg['feature_perturbation']
         self.feature_perturbation = None if perturbation is None else MODELS.build(perturbation)
+        check_perturbation(self.feature_perturbation)
         self.teacher.requires_grad_(False)
         # Updates of the teacher so far, for the warm-up of its momentum; the host's copy keeps the GPU from being read.
         self.register_buffer('teacher_updates', torch.zeros((), dtype=torch.long))
@@ -170,8 +174,11 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
 
     @torch.no_grad()
     def initialize_teacher(self) -> None:
-        """Copy the student's parameters and buffers, whatever their kind, to the teacher."""
+        """Copy the student's parameters and buffers, whatever their kind, to the teacher, and count from 0."""
         self.follow_teacher()
+        self.restart_count()
+        self._host_updates = 0
+        self.teacher_updates.zero_()
         for part in ('parameters', 'buffers'):
             ema_update_(*(list(getattr(model, part)()) for model in (self.teacher, self.student)), momentum=1.0)
 
@@ -215,7 +222,9 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         ema_update_(*copied, 1.0)
 
     def _unsupervised_has_begun(self) -> bool:
-        return self.iterations_done > self.semi_train_cfg['unsup_begin']
+        # With a weight of 0 it never does, and the teacher makes no forwards.
+        cfg = self.semi_train_cfg
+        return cfg['unsup_weight'] > 0 and self.iterations_done > cfg['unsup_begin']
 
     def _check_that_teacher_follows(self) -> None:
         if self._losses_computed and not self._teacher_is_followed:

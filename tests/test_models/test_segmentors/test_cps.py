@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any
 
 import mmseg
@@ -14,6 +15,7 @@ from mmengine.runner import load_checkpoint
 from mmseg.registry import MODELS
 from torch import Tensor
 
+from mmssl.engine.hooks import IterationSeedHook
 from mmssl.models.segmentors import CrossPseudoSupervision
 
 
@@ -432,3 +434,16 @@ def test_record_holds_what_the_loss_saw(tiny_segmentor: dict, make_batch: Callab
     assert torch.equal(record.truth, expected)
     assert record.logits.shape == record.target_logits.shape == (2, 4, 32, 32)
     assert not record.logits.requires_grad
+
+
+@pytest.mark.parametrize(('iteration', 'counted'), [(0, 0), (3, 7)])
+def test_only_a_new_run_counts_from_zero(tiny_segmentor: dict, iteration: int, counted: int) -> None:
+    model = build(tiny_segmentor)
+    model.load_state_dict(dict(model.state_dict(), iteration=torch.tensor(7)))
+    IterationSeedHook().before_train(SimpleNamespace(model=model, iter=iteration))
+    assert (model.iterations_done, int(model.iteration)) == (counted, counted)
+
+
+def test_mix_that_cannot_mix_is_refused(tiny_segmentor: dict) -> None:
+    with pytest.raises(ValueError, match=r'semi_train_cfg.mix must be None or mix pairs.*, got FPLLoss'):
+        build(tiny_segmentor, mix=dict(type='mmssl.FPLLoss'))

@@ -341,12 +341,43 @@ def test_prediction_is_the_stock_models(tiny_segmentor: dict, make_batch: Callab
         (dict(feature_weight=-1), ValueError, 'semi_train_cfg.feature_weight must be a finite number >= 0'),
         (dict(feature_perturbation='x'), ValueError, 'semi_train_cfg.feature_perturbation must be None or a dict'),
         (dict(mix='mmssl.CutMix'), ValueError, 'semi_train_cfg.mix must be None or a dict'),
+        (dict(mix=dict(type='mmssl.FPLLoss')), ValueError, 'mix must be None or mix pairs.* got FPLLoss'),
+        (dict(mix=dict(type='mmssl.AdaptiveCutMix')), ValueError, 'mix must be .*CutMix, got AdaptiveCutMix'),
+        (dict(feature_perturbation=dict(type='mmssl.CutMix')), ValueError, 'perturbation must have .*got CutMix'),
         (dict(unsup_loss=dict(type='CrossEntropyLoss')), ValueError, 'must be a loss between .*CrossEntropyL'),
     ],
 )
 def test_wrong_options_name_their_key(tiny_segmentor: dict, options: Any, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         build(tiny_segmentor, **options)
+
+
+def test_teacher_without_forwards_has_the_statistics_of_its_student(tiny_segmentor: dict, make_views: Callable) -> None:
+    model = build(tiny_segmentor, unsup_weight=0)
+    model.initialize_teacher()
+    model.loss(*make_views())
+    model.update_teacher(0.5, 'own')
+    moved = 0
+    for own, value in zip(model.teacher.buffers(), model.student.buffers(), strict=True):
+        assert torch.equal(own, value)
+        moved += own.is_floating_point() and bool((own != 0).any() and (own != 1).any())
+    assert moved
+
+
+def test_new_run_from_weights_of_another_counts_from_zero(tiny_segmentor: dict, make_views: Callable) -> None:
+    before = build(tiny_segmentor)
+    for _ in range(3):
+        before.loss(*make_views())
+        before.update_teacher(0.5)
+    state = before.state_dict()
+    resumed = build(tiny_segmentor, unsup_begin=2)
+    resumed.load_state_dict(state)
+    assert (resumed.num_teacher_updates, resumed.next_unsup_weight()) == (3, 1)
+    model = build(tiny_segmentor, unsup_begin=2)
+    model.load_state_dict(state)
+    model.initialize_teacher()
+    assert (model.num_teacher_updates, int(model.teacher_updates), int(model.iteration)) == (0, 0, 0)
+    assert [model.next_unsup_weight() for _ in range(3)] == [0, 0, 1]
 
 
 def test_views_of_other_pixels_are_refused(tiny_segmentor: dict, make_views: Callable) -> None:
