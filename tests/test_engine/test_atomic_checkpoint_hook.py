@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.fileio import LocalBackend, register_backend
-from mmengine.hooks import CheckpointHook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.model import BaseModel
 from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import nn
@@ -174,3 +174,25 @@ def test_make_resumable(tmp_path):
     resumed._train_loop = dict(by_epoch=False, max_iters=3)
     make_resumable(resumed)
     assert resumed._train_loop == dict(type='mmssl.ResumableIterBasedTrainLoop', max_iters=3)
+
+
+@pytest.mark.parametrize('part', ['weight', 'buffer'])
+def test_a_broken_model_is_not_saved_and_the_last_good_checkpoint_stays(tmp_path, part):
+    class BreakAtSix(Hook):
+
+        def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            if runner.iter == 5:
+                broken = runner.model.layer.weight.data if part == 'weight' else runner.model.mean
+                broken.fill_(float('inf'))
+
+    def prepare(runner):
+        runner.model.register_buffer('mean', torch.zeros(1))
+        runner.register_hook(BreakAtSix(), priority='VERY_HIGH')
+
+    name = 'layer.weight' if part == 'weight' else 'mean'
+    with pytest.raises(FloatingPointError, match=f'iteration 6: 1 parameters or statistics .* \\({name}\\)'):
+        train(tmp_path, 'mmssl.AtomicCheckpointHook', prepare=prepare, max_keep_ckpts=1, save_best=None, rule=None)
+    assert sorted(path.name for path in tmp_path.glob('*.pth')) == ['iter_4.pth']
+    assert (tmp_path / 'last_checkpoint').read_text().endswith('iter_4.pth')
+    state = torch.load(tmp_path / 'iter_4.pth', weights_only=False)['state_dict']
+    assert all(torch.isfinite(value).all() for value in state.values())

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from mmengine.dist import broadcast, get_world_size, is_main_process
 from mmengine.fileio import LocalBackend
 from mmengine.hooks import CheckpointHook
@@ -12,6 +13,7 @@ from mmengine.runner import Runner
 
 from mmssl.registry import HOOKS
 from mmssl.utils.atomic import remove_leftovers, write_atomically
+from mmssl.utils.model import unwrap_model
 
 # Entry of the message hub, and so of the checkpoint: the iteration of the last validation whose results are in it.
 LAST_VALIDATION = 'last_validation'
@@ -31,6 +33,8 @@ class AtomicCheckpointHook(CheckpointHook):
       new one; what a kill left to be removed is removed by the resumed run;
     - paths of an earlier place of the work dir are translated, so a moved or copied one resumes within itself; no file
       outside the folder of the checkpoints is ever removed;
+    - a model with weights or statistics that are not finite is not saved: training stops, and the last good checkpoint
+      stays (the loss of the step that broke them was still finite);
     - the checkpoint knows which validation it includes, so that a run killed during one makes up for it when resumed
       (``mmssl.ResumableIterBasedTrainLoop``), and scores are plain numbers, which ``weights_only=True`` loads.
 
@@ -100,6 +104,7 @@ class AtomicCheckpointHook(CheckpointHook):
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, Any]) -> None:
         _share_buffers(runner)
+        check_finite(runner)
         if not self._atomic:
             super()._save_checkpoint_with_step(runner, step, meta)
             return
@@ -167,6 +172,23 @@ class _RemovesLater:
     def remove(self, path: str) -> None:
         if osp.dirname(path) == self._folder:
             self._names.append(osp.basename(path))
+
+
+def check_finite(runner: Runner) -> None:
+    """Refuse to go on with a broken model.
+
+    Raises:
+        FloatingPointError: Names the iteration and the first parameters and buffers that are not finite.
+    """
+    state = unwrap_model(runner.model).state_dict()
+    wrong = [name for name, value in state.items() if value.is_floating_point() and not torch.isfinite(value).all()]
+    if wrong:
+        some = ', '.join(wrong[:3]) + (', ...' if len(wrong) > 3 else '')
+        raise FloatingPointError(
+            f'iteration {runner.iter + 1}: {len(wrong)} parameters or statistics of the model are not finite ({some}); '
+            'stopped before it was saved, so the last checkpoint is good. Lower optim_wrapper.optimizer.lr, clip '
+            'gradients (optim_wrapper.clip_grad), or look for images with extreme values'
+        )
 
 
 def _share_buffers(runner: Runner) -> None:
