@@ -27,7 +27,8 @@ PYTHON ?= $(shell for p in python3 python python3.13 python3.12 python3.11 pytho
 	2>/dev/null && { echo $$p; break; }; done)
 # A wheel of mmcv 2.1.0 for STACK=openmmlab (path or URL); without one, pip compiles mmcv, which takes long.
 MMCV_WHEEL ?=
-# More arguments for pip, such as `--index-url https://download.pytorch.org/whl/cpu`.
+# More arguments for pip, such as `--extra-index-url https://download.pytorch.org/whl/cpu` for a PyTorch without
+# CUDA, which is much smaller.
 PIP_ARGS ?=
 
 PY := $(VENV)/bin/python

@@ -215,3 +215,12 @@ def test_diagnostics_and_pictures_of_the_student(mean_teacher_config: Config) ->
     assert 0 <= line['unsup_pseudo_acc'] <= line['unsup_positive_acc'] <= 1
     assert {'unsup_value_unsup_strong', 'unsup_value_feature'} <= line.keys()
     assert list(Path(runner.log_dir).glob('vis_data/pseudo_labels/iter_2.png'))
+
+
+@pytest.mark.parametrize('momentum', [0.999, 0.001, 0.5, 1])
+def test_a_decay_in_place_of_the_momentum_is_warned_of(monkeypatch: pytest.MonkeyPatch, momentum: float) -> None:
+    said = []
+    monkeypatch.setattr('mmssl.engine.hooks.mean_teacher_hook.print_log', lambda message, **_: said.append(message))
+    MeanTeacherHook(momentum=momentum)
+    assert len(said) == (momentum == 0.999)
+    assert not said or 'A decay of 0.999 is momentum=0.001' in said[0]

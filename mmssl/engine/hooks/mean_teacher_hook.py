@@ -53,6 +53,13 @@ class MeanTeacherHook(Hook):
                 f"{key}.momentum must be in [0, 1], the student's weight in the average (a decay of 0.999 is 0.001), "
                 f'got {momentum!r}'
             )
+        if 0.5 < momentum < 1:
+            print_log(
+                f'{key}.momentum is {momentum}: the teacher takes that much of the student at every step and averages '
+                f'almost nothing. A decay of {momentum} is momentum={1 - momentum:.3g}',
+                logger='current',
+                level=logging.WARNING,
+            )
         if not isinstance(warmup, bool):
             raise ValueError(f'{key}.warmup must be True or False, got {warmup!r}')
         if buffers is not None and buffers not in BUFFER_RULES:
