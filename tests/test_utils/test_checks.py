@@ -1,6 +1,7 @@
 """mmssl.utils.checks: every mistake is found before training, and the message names the key, what and what else."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -684,6 +685,93 @@ def test_memory_that_cannot_be_estimated_says_why(supervised: Config) -> None:
     supervised.model.backbone.type = 'NoSuchBackbone'
     report = full_check(supervised)
     assert 'NoSuchBackbone' in report.memory['how'] and 'not estimated' in report.to_text()
+    (error,) = report.errors
+    assert error.key == 'model' and 'NoSuchBackbone' in error.message
+
+
+def test_pipeline_that_makes_no_sample_is_an_error_of_the_full_check(supervised: Config) -> None:
+    supervised.train_dataloader.dataset.pipeline.insert(2, dict(type='RandomFlip', prop=0.5))
+    (error,) = full_check(supervised).errors
+    assert error.key == 'train_dataloader.dataset' and "'prop'" in error.message
+
+
+def test_loader_that_cannot_be_built_is_an_error(supervised: Config) -> None:
+    supervised.train_dataloader.dataset.pipeline[1] = dict(type='LoadAnnotations', reduce_zero=True)
+    (error,) = full_check(supervised, memory=False).errors
+    assert error.key == 'train_dataloader.dataset.pipeline.1' and "'reduce_zero'" in error.message
+
+
+# --- names of classes ---------------------------------------------------------------------------------------------
+
+UNKNOWN = [
+    ('train_dataloader.sampler.type', 'MultiSourceSampler', 'write mmssl.MultiSourceSampler'),
+    ('train_dataloader.sampler.type', 'mmssl.MultiSourceSamplr', 'did you mean mmssl.MultiSourceSampler?'),
+    (f'{SEMI}.unlabeled.pipeline.2.unsup_weak.0.type', 'mmssl.PackSemiSegInput', 'mean mmssl.PackSemiSegInputs?'),
+    (f'{SEMI}.labeled.pipeline.1.type', 'LoadAnnotation', 'did you mean LoadAnnotations?'),
+    (f'{SEMI}.labeled.pipeline.0.type', 'LoadImageFromFil', 'did you mean LoadImageFromFile?'),
+    (f'{SEMI}.labeled.pipeline.2.type', 'mmssl.RandomCrop', 'write RandomCrop'),
+    (f'{SEMI}.labeled.type', 'SplitSegDataset', 'write mmssl.SplitSegDataset'),
+    ('train_dataloader.dataset.type', 'MultiSourceDataset', 'write mmssl.MultiSourceDataset'),
+    ('val_dataloader.dataset.type', 'BaseSegDatset', 'did you mean BaseSegDataset?'),
+    ('val_dataloader.sampler.type', 'DefaultSampl', 'did you mean DefaultSampler?'),
+    ('default_hooks.checkpoint.type', 'ChekpointHook', 'did you mean CheckpointHook?'),
+    ('custom_hooks.0.type', 'FPLDiagnosticsHook', 'write mmssl.FPLDiagnosticsHook'),
+    ('train_cfg.type', 'IterBasedTrainLop', 'did you mean IterBasedTrainLoop?'),
+    ('optim_wrapper.optimizer.type', 'AdmaW', 'did you mean AdamW?'),
+    ('param_scheduler.0.type', 'PolyLr', 'did you mean PolyLR?'),
+    ('val_evaluator.type', 'IoUMetrics', 'did you mean IoUMetric?'),
+    ('model.type', 'CrossPseudoSupervision', 'write mmssl.CrossPseudoSupervision'),
+    ('custom_hooks.0.type', 'nowhere.at.all.Hook', ''),
+]
+
+
+@pytest.mark.parametrize(('key', 'value', 'hint'), UNKNOWN, ids=[f'{key}={value}' for key, value, _ in UNKNOWN])
+def test_unknown_types(semi: Config, key: str, value: str, hint: str) -> None:
+    semi.custom_hooks = [dict(type='mmssl.FPLDiagnosticsHook')]
+    semi.param_scheduler = [dict(type='PolyLR')]
+    semi.val_evaluator = dict(type='IoUMetric')
+    semi.test_dataloader = None
+    assert quick_check(semi).findings == []
+    set_key(semi, key, value)
+    errors = [error for error in full_check(semi, memory=False).errors if 'known' in error.message]
+    assert [error.key for error in errors] == [key]
+    assert repr(value) in errors[0].message and errors[0].message.endswith(hint), errors[0].message
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(str(errors[0]))):
+        quick_check(semi)
+
+
+def test_types_that_are_no_names_of_the_default_scope_are_found(semi: Config) -> None:
+    from mmengine.hooks import CheckpointHook
+    from mmengine.registry import HOOKS, TRANSFORMS
+
+    class HookOfAUser(CheckpointHook):
+        pass
+
+    class Renamed(TRANSFORMS.get('mmseg.RandomFlip')):
+        pass
+
+    HOOKS.register_module(module=HookOfAUser)
+    TRANSFORMS.register_module(name='torchvision/Renamed', module=Renamed)
+    try:
+        semi.custom_hooks = [
+            dict(type='HookOfAUser', by_epoch=False), dict(type=HookOfAUser), HookOfAUser(),
+            dict(type='mmengine.hooks.IterTimerHook'), dict(type='IoUMetric', _scope_='mmseg', by_epoch=False),
+        ]  # fmt: skip
+        flip = dict(type='torchvision/Renamed', prob=0.5)
+        choice = dict(type='RandomChoice', transforms=[[flip], [dict(type='mmcv.RandomGrayscale')]])
+        albu = dict(type='Albu', transforms=[dict(type='HorizontalFlip', p=0.5)])
+        semi.train_dataloader.dataset.sources.labeled.pipeline[2:2] = [flip, choice, albu]
+        unknown = [error.key for error in full_check(semi, memory=False).errors]
+        assert unknown == ['custom_hooks.4.type']  # a metric is no hook
+        pipeline = semi.train_dataloader.dataset.sources.labeled.pipeline
+        pipeline[2]['type'] = pipeline[3]['transforms'][0][0]['type'] = 'torchvision/Renamd'
+        errors = [error for error in full_check(semi, memory=False).errors if 'Renamd' in error.message]
+        assert [error.key.removeprefix(f'{SEMI}.labeled.pipeline.') for error in errors] == [
+            '2.type', '3.transforms.0.0.type']  # fmt: skip
+        assert all(error.message.endswith('did you mean torchvision/Renamed?') for error in errors)
+    finally:
+        HOOKS.module_dict.pop('HookOfAUser')
+        TRANSFORMS.module_dict.pop('torchvision/Renamed')
 
 
 def test_empty_report_raises_nothing() -> None:

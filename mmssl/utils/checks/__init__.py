@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .hooks import check_required_hooks
+from .known_types import check_types
 from .labels import Progress, _no_progress, check_images, check_labels
 from .memory import estimate_memory
 from .nodes import find_preprocessor, get, is_sequence
@@ -77,7 +78,7 @@ def full_check(
     report = _check(cfg, max_files, world_size, progress, full=True)
     if memory and cfg.get('model') is not None:
         with config_scope(cfg):
-            report.memory = estimate_memory(cfg)
+            report.memory = estimate_memory(cfg, report)
     return report
 
 
@@ -92,6 +93,8 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         report.error('train_dataloader.dataset', 'is missing: there is nothing to train on')
         return report
     with config_scope(cfg):
+        if not any(finding.key == 'default_scope' for finding in report.errors):
+            check_types(cfg, report)
         train = build_sources(loader, 'train_dataloader', report)
         others = _evaluation_sources(cfg, report)
         per_gpu = check_batch(cfg, train, report)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 from mmengine.registry import TRANSFORMS
 from PIL import Image, UnidentifiedImageError
 
+from .nodes import type_name
 from .report import ImageSizes, LabelHistogram, Report
-from .sources import Leaf, Source
+from .sources import Leaf, Source, is_known
 
 Progress = Callable[[Sequence[int], str], Iterable[int]]
 MAX_EXAMPLES = 5
@@ -101,7 +102,9 @@ def check_labels(
     pixels, images = np.zeros(num_classes, np.int64), np.zeros(num_classes, np.int64)
     problems = Problems()
     for leaf in leaves:
-        loader = TRANSFORMS.build(deepcopy(leaf.annotation_loaders[0][1]))
+        loader = _build_loader(*leaf.annotation_loaders[0], report)
+        if loader is None:
+            continue
         histogram.total_files += len(leaf.dataset)
         for index in progress(indices_to_read(leaf, source, max_files), f'labels of {name}'):
             labels = _read_labels(leaf, index, loader, problems, decode)
@@ -129,6 +132,17 @@ def check_labels(
     report.histograms.append(histogram)
     _warn_about_classes(source, histogram, report)
     return histogram
+
+
+def _build_loader(key: str, transform: Mapping[str, Any], report: Report) -> Any:
+    """A transform that loads files; None if it cannot be built, which is reported (once)."""
+    if not is_known(TRANSFORMS, transform):  # reported by `check_types`
+        return None
+    try:
+        return TRANSFORMS.build(deepcopy(dict(transform)))
+    except Exception as error:
+        report.error(key, f'{type_name(transform)} cannot be built: {type(error).__name__}: {error}')
+        return None
 
 
 def _hint(values: np.ndarray, num_classes: int) -> str:
@@ -259,7 +273,7 @@ def check_images(
     for leaf in source.leaves:
         if not leaf.is_local:
             continue
-        loader = None if leaf.image_loader is None else TRANSFORMS.build(deepcopy(leaf.image_loader))
+        loader = None if leaf.image_loader is None else _build_loader(leaf.key_of_pipeline, leaf.image_loader, report)
         for index in progress(indices_to_read(leaf, source, max_files), f'images of {name}'):
             info = leaf.info(index)
             path = info.get('img_path')

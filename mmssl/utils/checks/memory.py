@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mmssl.datasets.donor_source import attach_sources
 
 from .nodes import get, is_sequence, type_name
+from .report import Report
 
 # Tensors of the size of the parameter that an optimizer keeps.
 OPTIMIZER_TENSORS = {
@@ -22,7 +23,7 @@ OPTIMIZER_TENSORS = {
 CROP = 128
 
 
-def estimate_memory(cfg: Any) -> dict[str, Any]:
+def estimate_memory(cfg: Any, report: Report | None = None) -> dict[str, Any]:
     """Estimate the memory of one training process in bytes.
 
     Parameters, gradients, optimizer state and buffers are counted. Activations are measured: one training forward on
@@ -31,6 +32,8 @@ def estimate_memory(cfg: Any) -> dict[str, Any]:
 
     Args:
         cfg: An mmengine `Config`; the caller has set its scope.
+        report: Receives an error if the model or a sample of the pipeline cannot be made, so that nothing could train;
+            none if it holds an error already, which may be the reason. Default: None, only `how` says so.
 
     Returns:
         `parameters`, `gradients`, `optimizer_state`, `buffers`, `activations` and `total` in bytes, as far as they
@@ -39,6 +42,7 @@ def estimate_memory(cfg: Any) -> dict[str, Any]:
     try:
         model = revert_sync_batchnorm(MODELS.build(copy.deepcopy(cfg.get('model'))))
     except Exception as error:
+        _note(report, 'model', f'cannot be built: {type(error).__name__}: {error}')
         return dict(how=f'not estimated: the model cannot be built ({type(error).__name__}: {error})')
     parameters = list(model.parameters())
     trained = sum(_bytes(p) for p in parameters if p.requires_grad)
@@ -49,7 +53,13 @@ def estimate_memory(cfg: Any) -> dict[str, Any]:
         buffers=sum(_bytes(b) for b in model.buffers()),
     )
     try:
-        activations, how = _activations(cfg, model)
+        batch = _samples(cfg)
+    except Exception as error:
+        _note(report, 'train_dataloader.dataset', f'makes no sample: {type(error).__name__}: {error}')
+        result['how'] = f'activations not estimated: {type(error).__name__}: {error}'
+        return result
+    try:
+        activations, how = _activations(cfg, model, *batch)
     except Exception as error:
         result['how'] = f'activations not estimated: {type(error).__name__}: {error}'
         return result
@@ -70,8 +80,13 @@ def _optimizer_tensors(optimizer: Mapping[str, Any]) -> int:
     return OPTIMIZER_TENSORS.get(name, 2)
 
 
-def _activations(cfg: Any, model: nn.Module) -> tuple[int, str]:
-    """Bytes kept for the backward of one batch, and how that was found."""
+def _note(report: Report | None, key: str, message: str) -> None:
+    if report is not None and not report.errors:
+        report.error(key, message)
+
+
+def _samples(cfg: Any) -> tuple[Any, list[Any]]:
+    """The training data set, and some samples in the ratio of its sources."""
     loader = cfg.get('train_dataloader')
     dataset = DATASETS.build(copy.deepcopy(loader['dataset']))
     ratio = get(loader, 'sampler.source_ratio')
@@ -83,6 +98,12 @@ def _activations(cfg: Any, model: nn.Module) -> tuple[int, str]:
         samples = [part[i % len(part)] for part, r in zip(parts, ratio, strict=True) for i in range(units * r)]
     else:
         samples = [dataset[i % len(dataset)] for i in range(min(2, batch_size))]
+    return dataset, samples
+
+
+def _activations(cfg: Any, model: nn.Module, dataset: Any, samples: list[Any]) -> tuple[int, str]:
+    """Bytes kept for the backward of one batch, and how that was found."""
+    batch_size, ratio = get(cfg, 'train_dataloader.batch_size'), get(cfg, 'train_dataloader.sampler.source_ratio')
     model.train()
     # As in the middle of training: before `unsup_begin` the unlabeled images are not forwarded.
     options = get(cfg, 'model.semi_train_cfg', {})

@@ -116,13 +116,24 @@ def config_scope(cfg: Any) -> Iterator[None]:
         yield
 
 
-def find_class(registry: Registry, kind: Any) -> Any:
-    """What `type` stands for in the present scope; None if it is not found."""
+def find_class(registry: Registry, kind: Any, scope: str | None = None) -> Any:
+    """What `type` stands for in a scope (None: the present one); None if it is not found."""
     if not isinstance(kind, str):
         return kind
     # `Registry.get` itself does not look at the default scope.
-    with registry.switch_scope_and_registry(None) as present:
+    with registry.switch_scope_and_registry(scope) as present:
         return present.get(kind)
+
+
+def is_known(registry: Registry, node: Mapping[str, Any]) -> bool:
+    """Whether the `type` of a node is found; one without a `type`, or with a class, is not looked up."""
+    kind = node.get('type')
+    if not isinstance(kind, str):
+        return True
+    try:
+        return find_class(registry, kind, node.get('_scope_')) is not None
+    except Exception:  # of the import of a whole library
+        return False
 
 
 def source_nodes(loader: Any, loader_key: str) -> list[tuple[str, str, Any]]:
@@ -175,6 +186,9 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
     pipeline_key, transforms = pipeline or (f'{key}.pipeline', [])
     for _, _, made in branches_of(transforms, pipeline_key):
         source.branches.update(made)
+    if not is_known(DATASETS, node):  # reported by `check_types`
+        source.complete = False
+        return 0
     if not _prefixes_known(node, key, report) or not _paths_exist(node, key, report):
         source.complete = False
         return 0
