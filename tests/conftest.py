@@ -30,13 +30,18 @@ def fixed_seeds() -> None:
 
 
 @pytest.fixture(autouse=True)
-def default_scope_restored() -> Iterator[None]:
-    """A Runner sets mmengine's default scope for the whole process; the next test must not inherit it."""
+def globals_restored() -> Iterator[None]:
+    """A Runner sets default scope and visualizer for the whole process; the next test must not inherit them.
+
+    A visualizer is looked up by its name, so the next runner would write into the log folder of the first one.
+    """
     from mmengine.registry import DefaultScope
-    before = list(DefaultScope._instance_dict.items())
+    from mmengine.visualization import Visualizer
+    before = [(holder, list(holder._instance_dict.items())) for holder in (DefaultScope, Visualizer)]
     yield
-    DefaultScope._instance_dict.clear()
-    DefaultScope._instance_dict.update(before)
+    for holder, instances in before:
+        holder._instance_dict.clear()
+        holder._instance_dict.update(instances)
 
 
 @pytest.fixture(scope='session')

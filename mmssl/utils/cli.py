@@ -83,6 +83,9 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
 
     try:
         tool(args, setup_is_over)
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            # In order, or the end of one process may abort another whose threads still wait for it.
+            torch.distributed.destroy_process_group()
     except KeyboardInterrupt:
         print('interrupted', file=sys.stderr)
         return 130

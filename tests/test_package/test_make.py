@@ -89,7 +89,7 @@ def installed(bare):
 def test_bench_hands_on_config_and_data_and_skips_what_has_none(installed):
     result = make('bench', folder=installed)
     assert result.returncode == 0, result.stderr
-    assert 'skipped: it needs images' in result.stdout
+    assert 'skipped, with method_cost.py: they need images' in result.stdout
     calls = (installed / 'calls').read_text()
     config = re.search(r'\[benchmarks/cps_step\.py\]\[--config\]\[(.*?)\]', calls)[1]
     assert (REPO_ROOT / config).is_file()
@@ -108,7 +108,7 @@ def test_bench_hands_on_config_and_data_and_skips_what_has_none(installed):
 
 
 @needs_make
-@pytest.mark.parametrize('name', ['fpl_loss', 'cps_step', 'data_pipeline'])
+@pytest.mark.parametrize('name', ['fpl_loss', 'cps_step', 'data_pipeline', 'method_cost'])
 def test_bench_fails_when_a_benchmark_fails(installed, name):
     (installed / 'data/img_dir/train').mkdir(parents=True)
     result = make('bench', 'DATA_ROOT=data', folder=installed, FAIL=name)
