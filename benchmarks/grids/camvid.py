@@ -15,14 +15,6 @@ rows = [
         name='fpl-cps-cutmix',
         title='CPS + CutMix + FPL',
         config='configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'),
-    dict(
-        name='mean-teacher-cutmix',
-        title='Mean teacher + CutMix',
-        config='configs/fpl/camvid/mean-teacher-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'),
-    dict(
-        name='fpl-mean-teacher-cutmix',
-        title='Mean teacher + CutMix + FPL',
-        config='configs/fpl/camvid/fpl-mean-teacher-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'),
 ]
 seeds = [0, 1, 2]
 metric = 'mIoU'
