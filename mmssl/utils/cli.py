@@ -21,6 +21,8 @@ from mmengine.runner import CheckpointLoader, Runner
 import mmssl.registry
 from mmssl.utils.errors import message_of, one_line
 
+# Before each of several errors in one message, see `Report.raise_errors`.
+BULLET = '\n  - '
 # What a wrong config or a wrong file raises. Anything else is a fault of the program and shows its traceback.
 USER_ERRORS = (ValueError, KeyError, TypeError, AttributeError, ImportError, OSError, SyntaxError, AssertionError)
 # Top-level keys that are read from the config though they are no arguments of the Runner.
@@ -72,7 +74,7 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
         args: Parsed arguments.
 
     Returns:
-        Exit code: 0, or 2 after a one-line error, or 130 after Ctrl-C.
+        Exit code: 0, or 2 after an error of the user's (one line, or one for each of several), or 130 after Ctrl-C.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     started = False
@@ -87,18 +89,44 @@ def run_tool(tool: Callable[[argparse.Namespace, Callable[[], None]], None], arg
             # In order, or the end of one process may abort another whose threads still wait for it.
             torch.distributed.destroy_process_group()
     except KeyboardInterrupt:
-        print('interrupted', file=sys.stderr)
-        return 130
-    except USER_ERRORS as error:
-        if started or args.debug:
+        return _interrupted(args)
+    except Exception as error:
+        if comes_of_interrupt(error):
+            return _interrupted(args)
+        if started or args.debug or not isinstance(error, USER_ERRORS):
             raise
         message = message_of(error)
         if 'Original Traceback' in message:  # of a worker of the data loader: its last line is the error
             message = message.strip().splitlines()[-1]
-        message = locate(' '.join(message.split()), getattr(args, 'loaded_config', None))
-        print(f'{Path(sys.argv[0]).name}: error: {message}  (--debug shows where)', file=sys.stderr)
+        if BULLET in message:  # several errors of a config: one on each line
+            message = BULLET.join(' '.join(line.split()) for line in message.split(BULLET)) + '\n'
+        else:
+            message = locate(' '.join(message.split()), getattr(args, 'loaded_config', None)) + '  '
+        print(f'{Path(sys.argv[0]).name}: error: {message}(--debug shows where)', file=sys.stderr)
         return 2
     return 0
+
+
+def comes_of_interrupt(error: BaseException) -> bool:
+    """Whether Ctrl-C led to an error: mmengine turns one that comes while it formats the config into a SyntaxError."""
+    seen: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, KeyboardInterrupt):
+            return True
+        if current is not None and id(current) not in seen:
+            seen.add(id(current))
+            pending += [current.__cause__, current.__context__]
+    return False
+
+
+def _interrupted(args: argparse.Namespace) -> int:
+    """Say that a tool was interrupted, and how a training with a checkpoint goes on; returns the exit code."""
+    cfg = getattr(args, 'loaded_config', None)
+    resumable = hasattr(args, 'resume') and cfg is not None and checkpoints_in(*checkpoint_folders(cfg))
+    print('interrupted' + ('; continue with --resume' if resumable else ''), file=sys.stderr)
+    return 130
 
 
 class SetupIsOver(Hook):

@@ -18,6 +18,7 @@ from PIL import Image
 from mmssl.utils.checks import Report, full_check, quick_check
 from mmssl.utils.checks.labels import evenly
 from mmssl.utils.checks.nodes import find_heads
+from mmssl.utils.checks.settings import closest_option
 
 pytest.importorskip('mmseg')
 
@@ -299,6 +300,41 @@ def test_missing_branch_suggests_the_close_name(semi: Config) -> None:
         semi.train_dataloader.dataset.sources[name].pipeline[-1] = multi
     with pytest.raises(ValueError, match=r"no pipeline makes the branch 'unsup_weak'.*'unsup_week'"):
         quick_check(semi)
+
+
+def test_missing_strong_view_says_what_to_do(semi: Config) -> None:
+    semi.model.type = 'mmssl.MeanTeacherSegmentor'
+    semi.custom_hooks = [dict(type='mmssl.MeanTeacherHook')]
+    with pytest.raises(ValueError, match=r"the branch 'unsup_strong' that .*; add it to MultiBranch, or set "
+                                         r"model\.semi_train_cfg\.strong_branches=\['unsup_weak'\]"):  # fmt: skip
+        quick_check(semi)
+    semi.model.semi_train_cfg.strong_branches = ['unsup_weak']
+    assert quick_check(semi).errors == []
+
+
+@pytest.mark.parametrize(('name', 'expected'), [
+    ('unsup_start', 'unsup_begin'), ('unsup_wieght', 'unsup_weight'), ('unsup_warmup', 'unsup_ramp'),
+    ('unsup_beginn', 'unsup_begin'), ('unsup_los', 'unsup_loss'), ('unsupweight', 'unsup_weight'), ('mxi', 'mix'),
+    ('unsup_mode', None), ('colour', None),
+])  # fmt: skip
+def test_closest_option(name: str, expected: str | None) -> None:
+    options = ['mix', 'sup_weight', 'unsup_begin', 'unsup_loss', 'unsup_ramp', 'unsup_weight', 'strong_branches']
+    assert closest_option(name, options) == expected
+
+
+@pytest.mark.parametrize('is_set', [False, True])
+def test_missing_folder_names_its_environment_variable(
+    semi: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_set: bool
+) -> None:
+    monkeypatch.delenv('TOY_ROOT', raising=False)
+    if is_set:
+        monkeypatch.setenv('TOY_ROOT', '/no/where')
+    semi.train_dataloader.dataset.sources.labeled.data_root = 'PLACE'
+    (tmp_path / 'base.py').write_text(semi.pretty_text.replace("'PLACE'", "'{{$TOY_ROOT:data/toy}}'"))
+    (tmp_path / 'config.py').write_text("_base_ = 'base.py'\n")
+    expected = "; TOY_ROOT is '/no/where'" if is_set else '; set the environment variable TOY_ROOT'
+    with pytest.raises(FileNotFoundError, match='no such folder: .*' + expected):
+        quick_check(Config.fromfile(tmp_path / 'config.py'))
 
 
 def test_undeclared_branch(semi: Config) -> None:

@@ -25,7 +25,7 @@ from .settings import (
     check_unsup_begin,
     summarize_sources,
 )
-from .sources import Source, build_sources, check_overlap, check_same_content, config_scope
+from .sources import Source, build_sources, check_overlap, check_same_content, config_scope, name_variables
 
 __all__ = [
     'Finding',
@@ -97,6 +97,7 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
             check_types(cfg, report)
         train = build_sources(loader, 'train_dataloader', report)
         others = _evaluation_sources(cfg, report)
+        name_variables(cfg, report)
         per_gpu = check_batch(cfg, train, report)
         check_loop(cfg, report)
         check_branches(cfg, report)

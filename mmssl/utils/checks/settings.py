@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mmengine.registry import MODELS
@@ -18,6 +18,8 @@ from .sources import Source, config_scope, find_class
 POOLING_HEADS = re.compile('ASPP|PSP|UPer|Enc')
 # What mmseg's LoadAnnotations can hold beside the ignored label.
 MAX_CLASSES = 255
+# What other codebases call the last word of an option.
+SYNONYMS = {'start': 'begin', 'warmup': 'ramp', 'rampup': 'ramp'}
 # Key, whether it must be whole, and the smallest value.
 NUMBERS = (
     ('train_dataloader.num_workers', True, 0),
@@ -244,6 +246,9 @@ def check_branches(cfg: Any, report: Report) -> None:
         if name not in made_somewhere:
             close = difflib.get_close_matches(name, made_somewhere, n=1)
             hint = f'; is {close[0]!r} meant to be it?' if close else ''
+            # The student of a mean teacher can learn from the teacher's own view where there is no other.
+            if not close and name in _strong_branches(cfg) and 'unsup_weak' in made_somewhere:
+                hint = "; add it to MultiBranch, or set model.semi_train_cfg.strong_branches=['unsup_weak']"
             report.error(
                 'train_dataloader.dataset',
                 f'no pipeline makes the branch {name!r} that the model needs; found {sorted(made_somewhere)}{hint}',
@@ -265,6 +270,14 @@ def _required_branches(cfg: Any) -> tuple[str, ...]:
         return kind.required_branches(get(cfg, 'model.semi_train_cfg') or {})
     except (AttributeError, ValueError):
         return getattr(kind, 'REQUIRED_BRANCHES', ())
+
+
+def _strong_branches(cfg: Any) -> tuple[str, ...]:
+    """The views that the student learns from, where the model class has that option."""
+    defaults = getattr(model_class(cfg), 'TRAIN_DEFAULTS', {})
+    if 'strong_branches' not in defaults:
+        return ()
+    return tuple(get(cfg, 'model.semi_train_cfg.strong_branches') or defaults['strong_branches'])
 
 
 def check_labels_loaded(cfg: Any, sources: list[Source], report: Report) -> None:
@@ -397,9 +410,34 @@ def check_semi_options(cfg: Any, report: Report) -> None:
         return
     for name in options:
         if name not in allowed:
-            close = difflib.get_close_matches(str(name), list(allowed), n=1)
-            hint = f' Did you mean {close[0]!r}?' if close else ''
+            close = closest_option(str(name), allowed)
+            hint = f' Did you mean {close!r}?' if close else ''
             report.error(f'model.semi_train_cfg.{name}', f'is not known; allowed: {", ".join(sorted(allowed))}.{hint}')
+
+
+def closest_option(name: str, allowed: Iterable[str]) -> str | None:
+    """The option that a wrong name seems to mean; None if none is close.
+
+    Words are compared without the prefix that many options share, which alone would make two of them similar.
+
+    Examples:
+        >>> closest_option('unsup_wieght', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
+        'unsup_weight'
+        >>> closest_option('unsup_start', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
+        'unsup_begin'
+        >>> closest_option('unsup_mode', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
+    """
+    options = list(allowed)
+    prefix, _, word = name.rpartition('_')
+    synonym = f'{prefix}_{SYNONYMS.get(word)}'
+    if synonym in options:
+        return synonym
+    same = {option.rpartition('_')[2]: option for option in options if option.rpartition('_')[0] == prefix}
+    if prefix:
+        options = [option for option in options if option not in same.values()]
+    close = difflib.get_close_matches(word, same, n=1) if prefix else []
+    close = [same[close[0]]] if close else difflib.get_close_matches(name, options, n=1)
+    return close[0] if close else None
 
 
 def iterations_per_epoch(cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int) -> int | None:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from mmssl.utils.image_paths import examples_of, image_paths, real_paths, shared
 from .nodes import branches_of, get, is_sequence, type_name, walk
 from .report import Report
 
+# As mmengine reads it from a config.
+ENVIRONMENT = re.compile(r'\{\{[\'"]?\s*\$\s*(\w+)\s*:\s*(\S*?)\s*[\'"]?\}\}')
 LIBRARIES = ('mmengine', 'mmpretrain', 'mmseg', 'mmssl')
 
 
@@ -134,6 +136,21 @@ def is_known(registry: Registry, node: Mapping[str, Any]) -> bool:
         return find_class(registry, kind, node.get('_scope_')) is not None
     except Exception:  # of the import of a whole library
         return False
+
+
+def name_variables(cfg: Any, report: Report) -> None:
+    """Add to the errors about missing files which environment variable their folder comes from, where the config says.
+
+    Args:
+        cfg: An mmengine `Config`; its text holds `{{$CAMVID_ROOT:data/camvid}}` and the like.
+        report: Its findings are replaced.
+    """
+    for variable, default in dict(ENVIRONMENT.findall(getattr(cfg, 'text', None) or '')).items():
+        root = os.environ.get(variable, default)
+        said = f'{variable} is {root!r}' if variable in os.environ else f'set the environment variable {variable}'
+        for index, finding in enumerate(report.findings):
+            if root and finding.kind is FileNotFoundError and f': {root}' in finding.message:
+                report.findings[index] = replace(finding, message=f'{finding.message}; {said}')
 
 
 def source_nodes(loader: Any, loader_key: str) -> list[tuple[str, str, Any]]:
