@@ -2,7 +2,11 @@
 
 import importlib.util
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +120,38 @@ def test_configs_and_generator_agree() -> None:
 def test_bad_arguments_are_refused(args: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         demo.main(['--work-dir', str(tmp_path), *args])
+
+
+@pytest.mark.slow
+def test_a_kill_stops_the_training_too(tmp_path: Path) -> None:
+    script = (f'import sys; sys.path.insert(0, {str(REPO / "tools/demo")!r}); import run_demo; '
+              f'run_demo.SYNTHETIC = {TINY!r}; sys.exit(run_demo.main(["--work-dir", {str(tmp_path)!r}]))')
+    process = subprocess.Popen([sys.executable, '-c', script], stdout=subprocess.PIPE, text=True)
+    trainings = f'{tmp_path}/synthetic'
+    try:
+        deadline = time.time() + 60
+        while not (found := _processes(trainings, process.pid)) and time.time() < deadline:
+            time.sleep(0.1)
+        assert found
+        time.sleep(0.5)
+        process.terminate()
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == 130 and 'stopped; the same command continues' in out
+        assert not _processes(trainings, process.pid)
+    finally:
+        process.kill()
+        for pid in _processes(trainings, process.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _processes(text: str, other_than: int) -> list[int]:
+    """Processes with a text in their command line."""
+    found = []
+    for path in Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            line = path.read_bytes()
+        except OSError:  # it ended meanwhile
+            continue
+        if text.encode() in line and int(path.parent.name) != other_than:
+            found.append(int(path.parent.name))
+    return found

@@ -8,6 +8,7 @@ Stopped, it continues where it was; finished, it shows its results again. Runs w
 
 import argparse
 import hashlib
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,12 @@ def draw_panel(grid: Grid, path: Path, data_root: Path, count: int) -> None:
     Image.fromarray(picture).save(path)
 
 
+def interrupt(*_: Any) -> None:
+    """Make a `kill` of the demo what Ctrl-C is, or its training, which has a session of its own, would live on."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one would break off the stopping
+    raise KeyboardInterrupt
+
+
 def main(argv: list[str] | None = None) -> int:
     """Make the data, train, and show.
 
@@ -206,11 +213,14 @@ def main(argv: list[str] | None = None) -> int:
     folder = grid.results.parent
     print(f'results: {folder}', flush=True)
     executor = Executor(grid, grid.rows, grid.seeds, jobs=1, data_root=str(data_root), interval=10.)
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         failed = executor.execute()
     except KeyboardInterrupt:
         print('\nstopped; the same command continues from the last checkpoint', flush=True)
         return 130
+    finally:
+        signal.signal(signal.SIGTERM, previous)
     if failed:
         print('FAILED: ' + ', '.join(run.name for run in failed), file=sys.stderr)
         return 1
