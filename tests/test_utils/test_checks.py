@@ -302,6 +302,29 @@ def test_missing_branch_suggests_the_close_name(semi: Config) -> None:
         quick_check(semi)
 
 
+@pytest.mark.parametrize('world_size', [1, 2, 3])
+@pytest.mark.parametrize(('batch_size', 'ratio'), [(9, [1, 2]), (12, [1, 2]), (6, [2, 1]), (15, [2, 3])])
+def test_passes_are_those_of_the_sampler(
+    semi: Config, monkeypatch: pytest.MonkeyPatch, world_size: int, batch_size: int, ratio: list[int]
+) -> None:
+    import mmssl.datasets.samplers.multi_source_sampler as module
+    from mmssl.registry import DATASETS
+
+    semi.train_dataloader.batch_size = batch_size
+    semi.train_dataloader.sampler = dict(type='mmssl.MultiSourceSampler', source_ratio=ratio, infinite=False)
+    semi.train_cfg = dict(by_epoch=True, max_epochs=7)
+    sources = quick_check(semi, world_size=world_size).sources
+    monkeypatch.setattr(module, 'get_dist_info', lambda: (0, world_size))
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        dataset = DATASETS.build(semi.train_dataloader.dataset)
+    sampler = module.MultiSourceSampler(dataset, ratio, infinite=False, seed=0)
+    draws = [draw.source for draw in sampler]
+    for index, (source, line) in enumerate(zip(sources, module.describe_sources(sampler, batch_size), strict=True)):
+        assert source.passes_per_epoch == draws.count(index) * world_size / source.images
+        assert source.passes_per_run == pytest.approx(7 * source.passes_per_epoch)
+        assert f'{source.passes_per_epoch:.2f}'.rstrip('0').rstrip('.') in line
+
+
 def test_missing_strong_view_says_what_to_do(semi: Config) -> None:
     semi.model.type = 'mmssl.MeanTeacherSegmentor'
     semi.custom_hooks = [dict(type='mmssl.MeanTeacherHook')]

@@ -442,14 +442,22 @@ def closest_option(name: str, allowed: Iterable[str]) -> str | None:
 
 def iterations_per_epoch(cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int) -> int | None:
     """Iterations of one pass over the source that needs most; None if the batch cannot be composed."""
+    drawn = _drawn_per_epoch(cfg, sources, per_gpu, world_size)
+    return None if drawn is None or per_gpu is None else -(-sum(drawn) // (sum(per_gpu) * world_size))
+
+
+def _drawn_per_epoch(
+    cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int
+) -> list[int] | None:
+    """Images that all processes draw from each source in an epoch, whose last batch may be smaller; as the sampler."""
     if per_gpu is None or len(per_gpu) != len(sources) or not all(source.length for source in sources):
         return None
-    batch_size = sum(per_gpu)
+    ratio = [1]
     if len(sources) > 1 or 'source_ratio' in (get(cfg, 'train_dataloader.sampler') or {}):
         ratio = list(get(cfg, 'train_dataloader.sampler.source_ratio'))
-        units = max(-(-source.length // r) for source, r in zip(sources, ratio, strict=True))
-        return -(-(-(-units // world_size) * sum(ratio)) // batch_size)
-    return -(-sources[0].length // (batch_size * world_size))
+    units = max(-(-source.length // r) for source, r in zip(sources, ratio, strict=True))
+    units = -(-units // world_size) * world_size  # each process draws as many
+    return [units * r for r in ratio]
 
 
 def check_unsup_begin(
@@ -483,13 +491,14 @@ def summarize_sources(
 ) -> list[SourceSummary]:
     """Images, batch share and passes of each training source."""
     summaries = [SourceSummary(source.name, source.key, source.length) for source in sources]
-    iterations = iterations_per_epoch(cfg, sources, per_gpu, world_size)
-    if per_gpu is None or iterations is None:
+    drawn = _drawn_per_epoch(cfg, sources, per_gpu, world_size)
+    if per_gpu is None or drawn is None:
         return summaries
     kind, length = loop_of(cfg)
-    total = None if length is None else length * (iterations if kind == 'epoch' else 1)
-    for summary, count in zip(summaries, per_gpu, strict=True):
+    for summary, count, images in zip(summaries, per_gpu, drawn, strict=True):
         summary.per_gpu, summary.global_batch = count, count * world_size
-        summary.passes_per_epoch = iterations * count * world_size / summary.images
-        summary.passes_per_run = None if total is None else total * count * world_size / summary.images
+        summary.passes_per_epoch = images / summary.images
+        if length is not None:
+            each = images if kind == 'epoch' else count * world_size
+            summary.passes_per_run = length * each / summary.images
     return summaries
