@@ -1,8 +1,13 @@
 """Evaluate a checkpoint."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
+
+# Threads that wait for each other sleep instead of spinning: on cores that are shared, be it with workers of the data
+# loader, spinning makes training many times slower. Read when torch is loaded.
+os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
 
 from mmssl.utils.stack import trust_checkpoints
 

@@ -354,7 +354,7 @@ def test_a_checkpoint_of_another_model_is_not_evaluated(project, checkpoint, cap
     (['--cfg-options', 'model.decode_head.num_clases=5'], 'model.decode_head.num_clases: BaseDecodeHead'),
     (['--cfg-options', 'train_cfg.max_iter=3'], 'train_cfg.max_iter: '),
     (['--cfg-options', 'train_dataloader.num_worker=1'], 'train_dataloader.num_worker: DataLoader'),
-    (['--cfg-options', 'model.type=EncoderDecodr'], 'model.type: EncoderDecodr is not in'),
+    (['--cfg-options', 'model.type=EncoderDecodr'], "model.type: 'EncoderDecodr' is not a known model; did you mean EncoderDecoder?"),
     (['--cfg-options', 'model.decode_head.loss_decode.type=FPLLoss'],
      "model.decode_head.loss_decode.type: write type='mmssl.FPLLoss': FPLLoss is not in"),
     (['--launcher', 'ssh'], "invalid choice: 'ssh'"),
