@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 IGNORED_COLOR = (0, 0, 0)
+# Of the color bar beside a heat map: gap, bar, and its numbers, in inches.
+BAR_GAP, BAR_WIDTH, BAR_NUMBERS = 0.03, 0.07, 0.3
 
 
 @dataclass
@@ -18,12 +20,14 @@ class Panel:
             gray.
         value_range: Lower and upper end of a heat map's colors.
         diverging: Whether the heat map's zero is neutral, as for a score in [-1, 1].
+        counts: Whether the heat map's values are whole numbers, so that its color bar has no others.
     """
 
     title: str
     values: np.ndarray
     value_range: tuple[float, float] = (0.0, 1.0)
     diverging: bool = False
+    counts: bool = False
 
 
 def pseudo_label_row(
@@ -51,7 +55,7 @@ def pseudo_label_row(
     row = [Panel('image', image)]
     if truth is not None:
         row.append(Panel('truth (hidden)', truth))
-    row += [Panel('pseudo label', pseudo_label), Panel('K', k, (1, max(2, max_k)))]
+    row += [Panel('pseudo label', pseudo_label), Panel('K', k, (1, max(2, max_k)), counts=True)]
     if weight is not None:
         row.append(Panel('weight', weight))
     row.append(Panel('prediction', prediction))
@@ -76,6 +80,10 @@ def colorize(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray
     return table[np.clip(labels, 0, 255)]
 
 
+def _is_heat_map(panel: Panel) -> bool:
+    return panel.values.ndim == 2 and not np.issubdtype(panel.values.dtype, np.integer)
+
+
 def draw_panels(
     rows: Sequence[Sequence[Panel]],
     classes: Sequence[str] = (),
@@ -97,17 +105,23 @@ def draw_panels(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator
 
     columns = max(len(row) for row in rows)
     height, image_width = rows[0][0].values.shape[:2]
     row_height = width * height / image_width + 0.35
     legend_height = 0.3 * (1 + (len(classes) - 1) // 8) if classes else 0.0
-    figure = Figure(figsize=(columns * width, len(rows) * row_height + legend_height + 0.1), dpi=100)
+    # Beside every panel, so that those with a bar are as large as their neighbors.
+    has_bars = any(_is_heat_map(panel) for row in rows for panel in row)
+    gap = BAR_GAP + BAR_WIDTH + BAR_NUMBERS if has_bars else 0.04 * width
+    figure_width = columns * (width + gap) + 0.1
+    figure = Figure(figsize=(figure_width, len(rows) * row_height + legend_height + 0.1), dpi=100)
     canvas = FigureCanvasAgg(figure)
     top = 1 - 0.1 / figure.get_figheight()
     grid = figure.add_gridspec(
-        len(rows), columns, left=0.01, right=0.99, top=top - 0.2 / figure.get_figheight(),
-        bottom=(legend_height + 0.05) / figure.get_figheight(), wspace=0.04, hspace=0.3 / row_height,
+        len(rows), columns, left=0.05 / figure_width, right=1 - (gap + 0.05) / figure_width,
+        top=top - 0.2 / figure.get_figheight(), bottom=(legend_height + 0.05) / figure.get_figheight(),
+        wspace=gap / width, hspace=0.3 / row_height,
     )  # fmt: skip
     for y, row in enumerate(rows):
         for x, panel in enumerate(row):
@@ -116,7 +130,7 @@ def draw_panels(
             axes.set_title(panel.title, fontsize=8, pad=2)
             if panel.values.ndim == 3:
                 axes.imshow(panel.values)
-            elif np.issubdtype(panel.values.dtype, np.integer):
+            elif not _is_heat_map(panel):
                 axes.imshow(colorize(panel.values, palette), interpolation='nearest')
             else:
                 low, high = panel.value_range
@@ -125,7 +139,10 @@ def draw_panels(
                     panel.values, vmin=low, vmax=high, cmap='RdBu_r' if panel.diverging else 'viridis',
                     interpolation='nearest',
                 )  # fmt: skip
-                figure.colorbar(picture, ax=axes, fraction=0.04, pad=0.01).ax.tick_params(labelsize=6)
+                # In the panel's own coordinates, which takes none of its space.
+                bar = axes.inset_axes((1 + BAR_GAP / width, 0, BAR_WIDTH / width, 1))
+                figure.colorbar(picture, cax=bar, ticks=MaxNLocator(5, steps=[1, 2, 5, 10], integer=panel.counts))
+                bar.tick_params(labelsize=6, length=2, pad=1)
     if classes:
         handles = [
             Patch(color=np.asarray(color) / 255, label=name) for name, color in zip(classes, palette, strict=False)
