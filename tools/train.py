@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 # Threads that wait for each other sleep instead of spinning: on cores that are shared, be it with workers of the data
-# loader, spinning makes training many times slower. Read when torch is loaded.
+# loader, spinning keeps them busy with nothing. Read when torch is loaded.
 os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
 
 from mmssl.utils.stack import trust_checkpoints
