@@ -37,11 +37,18 @@ def globals_restored() -> Iterator[None]:
     """
     from mmengine.registry import DefaultScope
     from mmengine.visualization import Visualizer
-    before = [(holder, list(holder._instance_dict.items())) for holder in (DefaultScope, Visualizer)]
+    before = {holder: list(holder._instance_dict.items()) for holder in (DefaultScope, *with_subclasses(Visualizer))}
     yield
-    for holder, instances in before:
+    for holder in (DefaultScope, *with_subclasses(Visualizer)):  # each class keeps its own instances
         holder._instance_dict.clear()
-        holder._instance_dict.update(instances)
+        holder._instance_dict.update(before.get(holder, ()))
+
+
+def with_subclasses(kind: type) -> Iterator[type]:
+    """A class and all that are derived from it."""
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from with_subclasses(derived)
 
 
 @pytest.fixture(scope='session')

@@ -23,6 +23,7 @@ from mmengine.config import config as config_module
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmengine.runner import runner as runner_module
+from mmengine.utils import ManagerMixin
 from yapf.yapflib import yapf_api
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +129,13 @@ def spare_time() -> None:
     runner_module.collect_env = dict
 
 
+def forget_runs(kind: type = ManagerMixin) -> None:
+    """Drop loggers, visualizers and the like of other tests, which a new process would not know."""
+    kind._instance_dict.clear()
+    for derived in kind.__subclasses__():
+        forget_runs(derived)
+
+
 class Process:
     """``tools/train.py`` in a forked process: as a command line, without the seconds of its imports."""
 
@@ -146,6 +154,7 @@ class Process:
             sys.stdout = os.fdopen(1, 'w', buffering=1, closefd=False)
             sys.stderr = os.fdopen(2, 'w', buffering=1, closefd=False)
             os.environ.update(env or {})
+            forget_runs()
             tool = load_tool()
             spare_time()
             if before is not None:
