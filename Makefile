@@ -67,8 +67,8 @@ ifeq ($(STACK),openmmlab)
 else
 	@echo '[3/4] the build tools and $(ONEDL_MMCV)'
 	@$(PY) -m pip install $(PIP_ARGS) --upgrade 'setuptools>=64' wheel
-# Isolated, so that its build finds no torch and leaves the compiled ops out: nothing here needs them, and they take a
-# compiler and an hour.
+# Isolated, so that its build finds no torch and leaves the compiled ops out: nothing here needs them, and to
+# compile them takes long, where it succeeds.
 	@$(PY) -m pip install $(PIP_ARGS) '$(ONEDL_MMCV)'
 endif
 	@echo '[4/4] mmssl with the extras $(STACK) and test'

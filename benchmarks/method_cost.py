@@ -97,7 +97,6 @@ def train(path: str, iterations: int, warm_up: int, threads: int, seed: int, ans
         stopwatch = StopwatchHook()
         runner.register_hook(stopwatch)
         runner.train()
-        # What one iteration started, the next one may have waited for: only whole runs are compared.
         answer.send(dict(iterations=stopwatch.iterations[warm_up:], teacher=stopwatch.teacher[warm_up:],
                          memory=peak_mib() - before))
 

@@ -1,6 +1,5 @@
 """What every semi-supervised model shares, whatever the task: options, branches, and loading a plain checkpoint."""
 
-import difflib
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -32,8 +31,8 @@ def resolve_options(options: Mapping[str, Any] | None, defaults: Mapping[str, An
     options = dict(options or {})
     for name in options:
         if name not in defaults:
-            close = difflib.get_close_matches(str(name), defaults, n=1)
-            hint = f'; did you mean `{close[0]}`?' if close else '.'
+            close = values.closest_option(str(name), defaults)
+            hint = f'; did you mean `{close}`?' if close else '.'
             raise KeyError(f'model.{key}: unknown key `{name}`{hint} Allowed: {", ".join(sorted(defaults))}')
     return {**defaults, **options}
 

@@ -1,7 +1,11 @@
-"""Checks of a config's values: a ValueError that names the key, what was found and what is allowed."""
+"""Checks of a config's values: a ValueError that names the key, what was found and what is allowed; and guesses."""
 
+import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
+
+# What other codebases call the last word of an option.
+SYNONYMS = {'start': 'begin', 'warmup': 'ramp', 'rampup': 'ramp'}
 
 
 def check_choice(value: Any, choices: Iterable[Any], key: str) -> None:
@@ -24,3 +28,28 @@ def check_number(
     """
     if isinstance(value, bool) or not isinstance(value, kind) or not condition(value):
         raise ValueError(f'{key} must be {allowed}, got {value!r}')
+
+
+def closest_option(name: str, allowed: Iterable[str]) -> str | None:
+    """The option that a wrong name seems to mean; None if none is close.
+
+    Words are compared without the prefix that many options share, which alone would make two of them similar.
+
+    Examples:
+        >>> closest_option('unsup_wieght', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
+        'unsup_weight'
+        >>> closest_option('unsup_start', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
+        'unsup_begin'
+        >>> closest_option('unsup_mode', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
+    """
+    options = list(allowed)
+    prefix, _, word = name.rpartition('_')
+    synonym = f'{prefix}_{SYNONYMS.get(word)}'
+    if synonym in options:
+        return synonym
+    same = {option.rpartition('_')[2]: option for option in options if option.rpartition('_')[0] == prefix}
+    if prefix:
+        options = [option for option in options if option not in same.values()]
+    close = difflib.get_close_matches(word, same, n=1) if prefix else []
+    close = [same[close[0]]] if close else difflib.get_close_matches(name, options, n=1)
+    return close[0] if close else None

@@ -18,7 +18,7 @@ from PIL import Image
 from mmssl.utils.checks import Report, full_check, quick_check
 from mmssl.utils.checks.labels import evenly
 from mmssl.utils.checks.nodes import find_heads
-from mmssl.utils.checks.settings import closest_option
+from mmssl.utils.values import closest_option
 
 pytest.importorskip('mmseg')
 

@@ -3,33 +3,16 @@
 # paper says 801.
 _base_ = ['./cityscapes_semi.py', '../methods/unimatch_views.py']
 crop_size = (769, 769)
-branches = ['sup', 'unsup_weak', 'unsup_strong', 'unsup_strong2']
 geometry = [
     dict(type='RandomResize', scale=(2048, 1024), ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type='RandomCrop', crop_size=crop_size),
     dict(type='RandomFlip', prob=0.5),
 ]
-strong_view = [*_base_.unimatch_view, dict(type='mmssl.PackSemiSegInputs')]
 train_dataloader = dict(
     sampler=dict(source_ratio=[2, 2]),
     dataset=dict(
         sources=dict(
             labeled=dict(
-                pipeline=[
-                    _base_.load_image,
-                    dict(type='LoadAnnotations'),
-                    *geometry,
-                    dict(type='mmssl.MultiBranch', branches=branches, sup=[dict(type='PackSegInputs')]),
-                ]),
+                pipeline=[_base_.load_image, dict(type='LoadAnnotations'), *geometry, _base_.unimatch_labeled]),
             unlabeled=dict(
-                pipeline=[
-                    _base_.load_image,
-                    dict(type='mmssl.TrackPadding'),
-                    *geometry,
-                    dict(
-                        type='mmssl.MultiBranch',
-                        branches=branches,
-                        unsup_weak=[dict(type='mmssl.PackSemiSegInputs')],
-                        unsup_strong=strong_view,
-                        unsup_strong2=strong_view),
-                ]))))
+                pipeline=[_base_.load_image, dict(type='mmssl.TrackPadding'), *geometry, _base_.unimatch_unlabeled]))))

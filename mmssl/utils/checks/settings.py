@@ -2,13 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mmengine.registry import MODELS
 
 from mmssl.datasets.samplers import nearest_batch_sizes
 from mmssl.utils.cli import keys_read
+from mmssl.utils.values import closest_option
 
 from .nodes import branches_of, find_heads, find_preprocessor, get, is_sequence, type_name, walk
 from .report import Report, SourceSummary
@@ -18,8 +19,6 @@ from .sources import Source, config_scope, find_class
 POOLING_HEADS = re.compile('ASPP|PSP|UPer|Enc')
 # What mmseg's LoadAnnotations can hold beside the ignored label.
 MAX_CLASSES = 255
-# What other codebases call the last word of an option.
-SYNONYMS = {'start': 'begin', 'warmup': 'ramp', 'rampup': 'ramp'}
 # Key, whether it must be whole, and the smallest value.
 NUMBERS = (
     ('train_dataloader.num_workers', True, 0),
@@ -413,31 +412,6 @@ def check_semi_options(cfg: Any, report: Report) -> None:
             close = closest_option(str(name), allowed)
             hint = f' Did you mean {close!r}?' if close else ''
             report.error(f'model.semi_train_cfg.{name}', f'is not known; allowed: {", ".join(sorted(allowed))}.{hint}')
-
-
-def closest_option(name: str, allowed: Iterable[str]) -> str | None:
-    """The option that a wrong name seems to mean; None if none is close.
-
-    Words are compared without the prefix that many options share, which alone would make two of them similar.
-
-    Examples:
-        >>> closest_option('unsup_wieght', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
-        'unsup_weight'
-        >>> closest_option('unsup_start', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
-        'unsup_begin'
-        >>> closest_option('unsup_mode', ['unsup_begin', 'unsup_ramp', 'unsup_weight'])
-    """
-    options = list(allowed)
-    prefix, _, word = name.rpartition('_')
-    synonym = f'{prefix}_{SYNONYMS.get(word)}'
-    if synonym in options:
-        return synonym
-    same = {option.rpartition('_')[2]: option for option in options if option.rpartition('_')[0] == prefix}
-    if prefix:
-        options = [option for option in options if option not in same.values()]
-    close = difflib.get_close_matches(word, same, n=1) if prefix else []
-    close = [same[close[0]]] if close else difflib.get_close_matches(name, options, n=1)
-    return close[0] if close else None
 
 
 def iterations_per_epoch(cfg: Any, sources: list[Source], per_gpu: list[int] | None, world_size: int) -> int | None:
