@@ -12,6 +12,15 @@ from mmengine.structures import PixelData
 from mmseg.structures import SegDataSample
 
 
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Messages of the models, in order."""
+    messages: list[str] = []
+    for module in ('mmssl.models.semi_base', 'mmssl.models.segmentors.base'):
+        monkeypatch.setattr(f'{module}.print_log', lambda message, **_: messages.append(message))
+    return messages
+
+
 @pytest.fixture(autouse=True)
 def mmseg_scope() -> None:
     """The scope that a user's config has."""

@@ -26,15 +26,6 @@ def build(segmentor: dict, **semi_train_cfg: Any) -> CrossPseudoSupervision:
     return model.train()
 
 
-@pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Messages of the models, in order."""
-    messages: list[str] = []
-    for module in ('mmssl.models.semi_base', 'mmssl.models.segmentors.base'):
-        monkeypatch.setattr(f'{module}.print_log', lambda message, **_: messages.append(message))
-    return messages
-
-
 def total(losses: dict[str, Any]) -> Tensor:
     return sum(value for name, value in losses.items() if 'loss' in name)
 

@@ -41,15 +41,6 @@ def make_views(make_batch: Callable) -> Callable[..., tuple[dict, dict]]:
     return make
 
 
-@pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Messages of the models, in order."""
-    messages: list[str] = []
-    for module in ('mmssl.models.semi_base', 'mmssl.models.segmentors.base'):
-        monkeypatch.setattr(f'{module}.print_log', lambda message, **_: messages.append(message))
-    return messages
-
-
 def total(losses: dict[str, Any]) -> Tensor:
     return sum(value for name, value in losses.items() if 'loss' in name)
 
