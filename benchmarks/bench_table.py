@@ -29,7 +29,7 @@ def section(record: dict[str, Any]) -> str:
     for entry in record['rows']:
         base = entry['baseline_value']
         compared = '' if base is None else f'{entry["baseline"]}: {number(base)} {entry["unit"]}'
-        ratio = '' if not base else number(entry["value"] / base)
+        ratio = '' if not base else number(entry['value'] / base)
         lines.append(f'| {entry["what"]} | {number(entry["value"])} {entry["unit"]} | {compared} | {ratio} |')
     machine = record['machine']
     load = f', load {machine["load"][0]:.1f}' if machine['load'] else ''
