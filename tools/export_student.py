@@ -67,8 +67,8 @@ def choose_student(cfg: Config, state_dict: Mapping[str, Tensor], wanted: str | 
         raise ValueError(f'checkpoint: found no sub-model with a backbone; its keys are like {list(state_dict)[:3]}')
     if wanted is None:
         from mmssl.registry import MODELS
-        kind = MODELS.get(kind_of(cfg.model))
-        default = getattr(kind, 'PREDICT_ON', None) or next(iter(getattr(kind, 'MODELS_HELD', ())), names[0])
+        chosen = getattr(MODELS.get(kind_of(cfg.model)), 'default_predictor', None)
+        default = names[0] if chosen is None else chosen(cfg.model.get('semi_train_cfg') or {})
         wanted = (cfg.model.get('semi_test_cfg') or {}).get('predict_on', default)
         if wanted not in names:
             raise ValueError(f'--student: model.semi_test_cfg.predict_on is {wanted!r}, which is no single model; '

@@ -1,13 +1,18 @@
 """What every semi-supervised model shares, whatever the task: options, branches, and loading a plain checkpoint."""
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, ClassVar
 
 import torch
+from mmengine.config import ConfigDict
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
+from mmssl.models.data_preprocessors import MultiBranchDataPreprocessor
+from mmssl.registry import MODELS
 from mmssl.utils import values
 
 
@@ -104,6 +109,18 @@ def zero_loss(losses: Mapping[str, Any]) -> Tensor:
     return 0 * total
 
 
+@contextmanager
+def eval_mode(module: nn.Module) -> Iterator[None]:
+    """Put ``module`` into eval mode inside the block and restore every sub-module's own mode after it."""
+    modes = [(child, child.training) for child in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for child, mode in modes:
+            child.training = mode
+
+
 class PlainCheckpointLoader:
     """Load-state-dict pre-hook that hands a plain checkpoint to every sub-model of a semi-supervised model.
 
@@ -166,3 +183,173 @@ class PlainCheckpointLoader:
 def same_parameters(first: nn.Module, second: nn.Module) -> bool:
     """Whether two modules of one architecture hold equal parameters."""
     return all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+class SemiModel:
+    """Mix-in of the semi-supervised models: sub-models built from one stock config, options, and counted iterations.
+
+    It comes before the stock base class (``BaseSegmentor``, ``BaseClassifier``). A sub-class names its sub-models in
+    ``MODELS_HELD``, the one that predicts by default in ``PREDICT_ON`` if it is not the first, and its options in
+    ``TRAIN_DEFAULTS``; its ``__init__`` calls :func:`multi_branch_preprocessor`, the stock ``__init__`` and
+    :meth:`init_semi`, in this order.
+    """
+
+    MODELS_HELD: ClassVar[tuple[str, ...]] = ()
+    PREDICT_ON: ClassVar[str | None] = None
+    REQUIRED_BRANCHES: ClassVar[tuple[str, ...]] = ('sup', 'unsup_weak')
+    REQUIRED_HOOKS: ClassVar[tuple[str, ...]] = ()
+    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(sup_weight=1.0, unsup_weight=1.0, unsup_begin=0, unsup_ramp=0)
+
+    def init_semi(self, stock: Mapping[str, Any], semi_train_cfg: dict | None, semi_test_cfg: dict | None) -> None:
+        """Resolve and check the options, and build the sub-models.
+
+        Args:
+            stock: Config of the stock model that each sub-model is built from.
+            semi_train_cfg: Options of the method; an unknown key is an error.
+            semi_test_cfg: ``dict(predict_on=...)``: the sub-model that predicts, or ``'ensemble'`` for the mean of
+                their probabilities.
+
+        Raises:
+            KeyError: If an option is unknown.
+            ValueError: If an option has a value that is not allowed.
+        """
+        self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
+        # What a model holds may depend on its options: the instance says what it does hold.
+        self.MODELS_HELD = self.sub_models(self.semi_train_cfg)
+        test_defaults = dict(predict_on=self.default_predictor(self.semi_train_cfg))
+        self.semi_test_cfg = resolve_options(semi_test_cfg, test_defaults, 'semi_test_cfg')
+        for key in ('sup_weight', 'unsup_weight'):
+            check_weight(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
+        for key in ('unsup_begin', 'unsup_ramp'):
+            check_count(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
+        check_choice(self.semi_test_cfg['predict_on'], (*self.MODELS_HELD, 'ensemble'), 'semi_test_cfg.predict_on')
+        for name in self.MODELS_HELD:
+            # A copy, since builders pop from what they are given; a ConfigDict, since mmseg reads `test_cfg.mode`.
+            setattr(self, name, MODELS.build(ConfigDict(deepcopy(stock))))
+        # Iterations trained so far, for what depends on time; in the checkpoint, so a resumed run goes on from there.
+        self.register_buffer('iteration', torch.zeros((), dtype=torch.long))
+        self._host_iteration: int | None = None
+        self.recording = False
+        self.record: Any = None
+        self._register_load_state_dict_pre_hook(PlainCheckpointLoader(self, list(self.MODELS_HELD)))
+
+    @classmethod
+    def sub_models(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of the sub-models that a model with these options holds; the options may be incomplete."""
+        return cls.MODELS_HELD
+
+    @classmethod
+    def default_predictor(cls, semi_train_cfg: Mapping[str, Any]) -> str:
+        """The sub-model that predicts unless ``semi_test_cfg.predict_on`` says otherwise."""
+        return cls.PREDICT_ON or cls.sub_models(semi_train_cfg)[0]
+
+    @classmethod
+    def required_branches(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Branches that a batch must have for a model with these options, which may be incomplete."""
+        return cls.REQUIRED_BRANCHES
+
+    @classmethod
+    def required_hooks(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
+        """Types of the hooks that ``custom_hooks`` must hold for a model with these options."""
+        return cls.REQUIRED_HOOKS
+
+    @property
+    def models_held(self) -> list[nn.Module]:
+        """The sub-models in the order of ``MODELS_HELD``."""
+        return [getattr(self, name) for name in self.MODELS_HELD]
+
+    @property
+    def predictor(self) -> Any:
+        """The sub-model that predicts (the first one for ``'ensemble'``)."""
+        name = self.semi_test_cfg['predict_on']
+        return self.models_held[0] if name == 'ensemble' else getattr(self, name)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._host_iteration = None
+
+    def named_supervised_losses(self, losses: dict[str, Tensor], student: str) -> dict[str, Tensor]:
+        """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
+        return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
+
+    @property
+    def iterations_done(self) -> int:
+        """Iterations trained so far, the present one included once its weight was asked for."""
+        if self._host_iteration is None:
+            self._host_iteration = int(self.iteration)
+        return self._host_iteration
+
+    def restart_count(self) -> None:
+        """Count iterations from 0, for a new run that started from the weights of another (``load_from``)."""
+        self._host_iteration = 0
+        self.iteration.zero_()
+
+    def next_unsup_weight(self) -> float:
+        """Count an iteration and return the weight of its unsupervised loss.
+
+        It is 0 in the first ``unsup_begin`` iterations, rises linearly over the next ``unsup_ramp`` and then stays at
+        ``semi_train_cfg.unsup_weight``.
+        """
+        cfg, iteration = self.semi_train_cfg, self.iterations_done
+        # The buffer follows the host's number, so that no iteration waits for the GPU to read it.
+        self._host_iteration = iteration + 1
+        self.iteration.fill_(self._host_iteration)
+        if iteration < cfg['unsup_begin']:
+            return 0.0
+        return cfg['unsup_weight'] * min(1.0, (iteration - cfg['unsup_begin'] + 1) / max(cfg['unsup_ramp'], 1))
+
+    def loss(self, inputs: dict[str, Tensor], data_samples: dict[str, list[Any]]) -> dict[str, Any]:
+        """Losses and statistics of one batch, by branch."""
+        raise NotImplementedError(f'{type(self).__name__} must define `loss`')
+
+    def parse_losses(self, losses: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Sum the losses, as mmengine does, and stop before the update if the sum is not finite.
+
+        Raises:
+            FloatingPointError: Names the losses that are not finite, and the iteration.
+        """
+        total, log_vars = super().parse_losses(losses)
+        if not torch.isfinite(total):
+            wrong = {
+                name: value.item() for name, value in log_vars.items()
+                if 'loss' in name and name != 'loss' and not torch.isfinite(value)
+            }  # fmt: skip
+            raise FloatingPointError(
+                f'iteration {int(self.iteration)}: {wrong or dict(loss=total.item())} is not finite; stopped before '
+                'the update, so the last checkpoint is good. Lower optim_wrapper.optimizer.lr or clip gradients '
+                '(optim_wrapper.clip_grad)'
+            )
+        return total, log_vars
+
+    def _forward(self, inputs: Tensor, data_samples: Any = None) -> Any:
+        return self.predictor._forward(inputs, data_samples)
+
+    def extract_feat(self, inputs: Tensor, **kwargs: Any) -> Any:
+        """Features of the predicting sub-model."""
+        return self.predictor.extract_feat(inputs, **kwargs)
+
+
+def multi_branch_preprocessor(
+    data_preprocessor: Any, stock: Any, kind: str, key: str
+) -> MultiBranchDataPreprocessor:
+    """The data preprocessor of a semi-supervised model.
+
+    Args:
+        data_preprocessor: What the model was given: a module, a config, or ``None`` for the stock model's own. Any but
+            a :class:`MultiBranchDataPreprocessor` is wrapped in one: mmengine hands a config's top-level
+            ``data_preprocessor``, which all stock configs have, to a model that has none.
+        stock: Config of the stock model, which is checked first.
+        kind: What it should be, for the message.
+        key: Its key in the config, below ``model``.
+
+    Raises:
+        ValueError: If ``stock`` is no config.
+    """
+    if not isinstance(stock, Mapping) or 'type' not in stock:
+        raise ValueError(f'model.{key} must be the config of {kind}, got {stock!r}')
+    preprocessor = data_preprocessor or stock.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
+    if isinstance(preprocessor, Mapping):
+        preprocessor = MODELS.build(ConfigDict(deepcopy(preprocessor)))
+    if not isinstance(preprocessor, MultiBranchDataPreprocessor):
+        preprocessor = MultiBranchDataPreprocessor(preprocessor)
+    return preprocessor

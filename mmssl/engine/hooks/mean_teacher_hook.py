@@ -72,9 +72,10 @@ class MeanTeacherHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Check that hook and model fit, and before iteration 0 make the teacher a copy of the student."""
         model, key = unwrap_model(runner.model), f'custom_hooks: mmssl.{type(self).__name__}'
-        if not hasattr(model, 'update_teacher'):
+        if not getattr(model, 'has_teacher', False):
             raise ValueError(
-                f'{key} needs a model with a teacher, such as mmssl.MeanTeacherSegmentor, got '
+                f'{key} needs a model with a teacher, such as mmssl.MeanTeacherSegmentor, or '
+                "mmssl.PseudoLabelClassifier with model.semi_train_cfg.teacher='ema', got "
                 f'model.type={type(model).__name__}; remove the hook'
             )
         if sum(isinstance(hook, MeanTeacherHook) for hook in runner.hooks) > 1:

@@ -1,14 +1,11 @@
 """Base of the semi-supervised segmentors: stock students, their supervised loss, and prediction by one of them."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from mmengine.config import ConfigDict
 from mmengine.logging import print_log
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.models.segmentors import BaseSegmentor, EncoderDecoder
@@ -18,18 +15,7 @@ from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
 from mmssl.models.collapse_guard import CollapseGuard
-from mmssl.models.data_preprocessors import MultiBranchDataPreprocessor
-from mmssl.models.semi_base import (
-    PlainCheckpointLoader,
-    check_choice,
-    check_count,
-    check_weight,
-    prefixed,
-    resolve_options,
-    same_parameters,
-    scale_losses,
-)
-from mmssl.registry import MODELS
+from mmssl.models.semi_base import SemiModel, check_choice, multi_branch_preprocessor, same_parameters
 
 
 @dataclass
@@ -53,19 +39,7 @@ class UnsupervisedRecord:
     ignore_index: int
 
 
-@contextmanager
-def eval_mode(module: nn.Module) -> Iterator[None]:
-    """Put ``module`` into eval mode inside the block and restore every sub-module's own mode after it."""
-    modes = [(child, child.training) for child in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for child, mode in modes:
-            child.training = mode
-
-
-class SemiBaseSegmentor(BaseSegmentor):
+class SemiBaseSegmentor(SemiModel, BaseSegmentor):
     """Wraps stock segmentors that learn from labeled and unlabeled images.
 
     A sub-class names its sub-models in ``MODELS_HELD``, the one that predicts by default in ``PREDICT_ON`` if it is not
@@ -85,13 +59,7 @@ class SemiBaseSegmentor(BaseSegmentor):
         ValueError: If an option has a value that is not allowed, or the segmentor has a single output channel.
     """
 
-    MODELS_HELD: ClassVar[tuple[str, ...]] = ()
-    PREDICT_ON: ClassVar[str | None] = None
-    REQUIRED_BRANCHES: ClassVar[tuple[str, ...]] = ('sup', 'unsup_weak')
-    REQUIRED_HOOKS: ClassVar[tuple[str, ...]] = ()
-    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(
-        sup_weight=1.0, unsup_weight=1.0, unsup_begin=0, unsup_ramp=0, ignore_padding=False
-    )
+    TRAIN_DEFAULTS: ClassVar[dict[str, Any]] = dict(SemiModel.TRAIN_DEFAULTS, ignore_padding=False)
 
     def __init__(
         self,
@@ -101,28 +69,10 @@ class SemiBaseSegmentor(BaseSegmentor):
         semi_test_cfg: dict | None = None,
         init_cfg: dict | list[dict] | None = None,
     ) -> None:
-        if not isinstance(segmentor, Mapping) or 'type' not in segmentor:
-            raise ValueError(f'model.segmentor must be the config of an mmseg segmentor, got {segmentor!r}')
-        # mmengine hands a config's top-level `data_preprocessor`, which all stock mmseg configs have, to a model that
-        # has none, so a plain one is wrapped as the segmentor's is.
-        preprocessor = data_preprocessor or segmentor.get('data_preprocessor') or dict(type='BaseDataPreprocessor')
-        if isinstance(preprocessor, Mapping):
-            preprocessor = MODELS.build(ConfigDict(deepcopy(preprocessor)))
-        if not isinstance(preprocessor, MultiBranchDataPreprocessor):
-            preprocessor = MultiBranchDataPreprocessor(preprocessor)
+        preprocessor = multi_branch_preprocessor(data_preprocessor, segmentor, 'an mmseg segmentor', 'segmentor')
         super().__init__(data_preprocessor=preprocessor, init_cfg=init_cfg)
-        self.semi_train_cfg = resolve_options(semi_train_cfg, self.TRAIN_DEFAULTS, 'semi_train_cfg')
-        test_defaults = dict(predict_on=self.PREDICT_ON or self.MODELS_HELD[0])
-        self.semi_test_cfg = resolve_options(semi_test_cfg, test_defaults, 'semi_test_cfg')
-        for key in ('sup_weight', 'unsup_weight'):
-            check_weight(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
-        for key in ('unsup_begin', 'unsup_ramp'):
-            check_count(self.semi_train_cfg[key], f'semi_train_cfg.{key}')
+        self.init_semi(segmentor, semi_train_cfg, semi_test_cfg)
         check_choice(self.semi_train_cfg['ignore_padding'], (True, False), 'semi_train_cfg.ignore_padding')
-        check_choice(self.semi_test_cfg['predict_on'], (*self.MODELS_HELD, 'ensemble'), 'semi_test_cfg.predict_on')
-        for name in self.MODELS_HELD:
-            # A copy, since builders pop from what they are given; a ConfigDict, since mmseg reads `test_cfg.mode`.
-            setattr(self, name, MODELS.build(ConfigDict(deepcopy(segmentor))))
         first = self.models_held[0]
         if not isinstance(first, BaseSegmentor):
             raise ValueError(f'model.segmentor must be an mmseg segmentor, got {type(first).__name__}')
@@ -133,35 +83,14 @@ class SemiBaseSegmentor(BaseSegmentor):
             )
         self.num_classes, self.out_channels = first.num_classes, first.out_channels
         self.align_corners = first.align_corners
-        # Iterations trained so far, for what depends on time; in the checkpoint, so a resumed run goes on from there.
-        self.register_buffer('iteration', torch.zeros((), dtype=torch.long))
-        self._host_iteration: int | None = None
         self.collapse_guard = CollapseGuard(self.out_channels)
-        self.recording = False
-        self.record: UnsupervisedRecord | None = None
         self._checked_difference = False
-        self._register_load_state_dict_pre_hook(PlainCheckpointLoader(self, list(self.MODELS_HELD)))
-
-    @property
-    def models_held(self) -> list[BaseSegmentor]:
-        """The sub-models in the order of ``MODELS_HELD``."""
-        return [getattr(self, name) for name in self.MODELS_HELD]
-
-    @property
-    def predictor(self) -> BaseSegmentor:
-        """The sub-model that predicts (the first one for ``'ensemble'``)."""
-        name = self.semi_test_cfg['predict_on']
-        return self.models_held[0] if name == 'ensemble' else getattr(self, name)
 
     @property
     def ignore_index(self) -> int:
         """Label that no loss counts, as the decode head has it."""
         head = self.models_held[0].decode_head
         return (head[-1] if isinstance(head, nn.ModuleList) else head).ignore_index
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self._host_iteration = None
 
     # --- training -----------------------------------------------------------------------------------------------
 
@@ -213,46 +142,6 @@ class SemiBaseSegmentor(BaseSegmentor):
             losses.update(student._auxiliary_head_forward_train(features, data_samples))
         logits = resize(output, size=inputs.shape[2:], mode='bilinear', align_corners=head.align_corners)
         return losses, logits
-
-    @classmethod
-    def required_branches(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
-        """Branches that a batch must have for a model with these options, which may be incomplete."""
-        return cls.REQUIRED_BRANCHES
-
-    @classmethod
-    def required_hooks(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
-        """Types of the hooks that ``custom_hooks`` must hold for a model with these options."""
-        return cls.REQUIRED_HOOKS
-
-    def named_supervised_losses(self, losses: dict[str, Tensor], student: str) -> dict[str, Tensor]:
-        """Weight a student's supervised losses and give them their log keys, ``sup_<student>.<stock key>``."""
-        return prefixed(scale_losses(losses, self.semi_train_cfg['sup_weight']), f'sup_{student}.')
-
-    @property
-    def iterations_done(self) -> int:
-        """Iterations trained so far, the present one included once its weight was asked for."""
-        if self._host_iteration is None:
-            self._host_iteration = int(self.iteration)
-        return self._host_iteration
-
-    def restart_count(self) -> None:
-        """Count iterations from 0, for a new run that started from the weights of another (``load_from``)."""
-        self._host_iteration = 0
-        self.iteration.zero_()
-
-    def next_unsup_weight(self) -> float:
-        """Count an iteration and return the weight of its unsupervised loss.
-
-        It is 0 in the first ``unsup_begin`` iterations, rises linearly over the next ``unsup_ramp`` and then stays at
-        ``semi_train_cfg.unsup_weight``.
-        """
-        cfg, iteration = self.semi_train_cfg, self.iterations_done
-        # The buffer follows the host's number, so that no iteration waits for the GPU to read it.
-        self._host_iteration = iteration + 1
-        self.iteration.fill_(self._host_iteration)
-        if iteration < cfg['unsup_begin']:
-            return 0.0
-        return cfg['unsup_weight'] * min(1.0, (iteration - cfg['unsup_begin'] + 1) / max(cfg['unsup_ramp'], 1))
 
     def valid_mask(self, data_samples: Sequence[SegDataSample], inputs: Tensor) -> Tensor | None:
         """Where the images are not padding, if ``semi_train_cfg.ignore_padding`` asks for it.
@@ -309,29 +198,6 @@ class SemiBaseSegmentor(BaseSegmentor):
                 level=logging.WARNING,
             )
 
-    def loss(self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]) -> dict[str, Any]:
-        """Losses and statistics of one batch, by branch."""
-        raise NotImplementedError(f'{type(self).__name__} must define `loss`')
-
-    def parse_losses(self, losses: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Sum the losses, as mmengine does, and stop before the update if the sum is not finite.
-
-        Raises:
-            FloatingPointError: Names the losses that are not finite, and the iteration.
-        """
-        total, log_vars = super().parse_losses(losses)
-        if not torch.isfinite(total):
-            wrong = {
-                name: value.item() for name, value in log_vars.items()
-                if 'loss' in name and name != 'loss' and not torch.isfinite(value)
-            }  # fmt: skip
-            raise FloatingPointError(
-                f'iteration {int(self.iteration)}: {wrong or dict(loss=total.item())} is not finite; stopped before '
-                'the update, so the last checkpoint is good. Lower optim_wrapper.optimizer.lr or clip gradients '
-                '(optim_wrapper.clip_grad)'
-            )
-        return total, log_vars
-
     # --- prediction: the stock student's, unchanged ----------------------------------------------------------------
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:
@@ -354,13 +220,6 @@ class SemiBaseSegmentor(BaseSegmentor):
         # Logits again, since the stock post-processing resizes logits and takes their arg-max.
         logits = probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
         return self.predictor.postprocess_result(logits, data_samples)
-
-    def _forward(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> Tensor:
-        return self.predictor._forward(inputs, data_samples)
-
-    def extract_feat(self, inputs: Tensor) -> Any:
-        """Features of the predicting sub-model."""
-        return self.predictor.extract_feat(inputs)
 
     def encode_decode(self, inputs: Tensor, batch_img_metas: list[dict]) -> Tensor:
         """Logits of the predicting sub-model."""

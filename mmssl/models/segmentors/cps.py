@@ -7,10 +7,10 @@ import torch
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-from mmssl.models.semi_base import check_choice, check_node, get_branch, prefixed, zero_loss
+from mmssl.models.semi_base import check_choice, check_node, eval_mode, get_branch, prefixed, zero_loss
 from mmssl.registry import MODELS
 
-from .base import SemiBaseSegmentor, UnsupervisedRecord, eval_mode
+from .base import SemiBaseSegmentor, UnsupervisedRecord
 from .consistency import check_mixing, check_pseudo_label_loss, join_pixels, valid_arguments
 
 

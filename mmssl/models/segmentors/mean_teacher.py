@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from mmengine.dist import all_reduce_params, get_world_size
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from mmssl.functional.ema import BUFFER_RULES, ema_update_
-from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, prefixed, zero_loss
+from mmssl.models.ema_teacher import EMATeacher
+from mmssl.models.semi_base import check_node, check_weight, get_branch, prefixed, zero_loss
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord
@@ -42,7 +41,7 @@ class ConsistencyTerm:
 
 
 @MODELS.register_module()
-class MeanTeacherSegmentor(SemiBaseSegmentor):
+class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
     r"""Mean teacher (Tarvainen & Valpola, NeurIPS 2017) for segmentation, around a stock student.
 
     The teacher is a second copy of the student whose weights are the student's moving average; it gets no gradient, and
@@ -115,7 +114,6 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
     ) -> None:
         super().__init__(segmentor, data_preprocessor, semi_train_cfg, semi_test_cfg, init_cfg)
         cfg = self.semi_train_cfg
-        check_choice(cfg['teacher_mode'], ('eval', 'train'), 'semi_train_cfg.teacher_mode')
         cfg['strong_branches'] = check_branch_names(cfg['strong_branches'])
         self.strong_weights = strong_weights(cfg['strong_weights'], cfg['strong_branches'])
         check_weight(cfg['feature_weight'], 'semi_train_cfg.feature_weight')
@@ -129,14 +127,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         perturbation = cfg['feature_perturbation']
         self.feature_perturbation = None if perturbation is None else MODELS.build(perturbation)
         check_perturbation(self.feature_perturbation)
-        self.teacher.requires_grad_(False)
-        # Updates of the teacher so far, for the warm-up of its momentum; the host's copy keeps the GPU from being read.
-        self.register_buffer('teacher_updates', torch.zeros((), dtype=torch.long))
-        self._host_updates: int | None = None
-        self._last_momentum = 0.0
-        self._teacher_is_followed = False
-        self._losses_computed = 0
-        self.teacher.train(cfg['teacher_mode'] == 'train')
+        self.init_teacher()
 
     # --- the teacher ----------------------------------------------------------------------------------------------
 
@@ -145,97 +136,6 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         """Branches that a batch must have: the labeled, the weak and the strong ones."""
         strong = semi_train_cfg.get('strong_branches', cls.TRAIN_DEFAULTS['strong_branches'])
         return tuple(dict.fromkeys([*cls.REQUIRED_BRANCHES, *check_branch_names(strong)]))
-
-    def train(self, mode: bool = True) -> 'MeanTeacherSegmentor':
-        """Set the mode of all but the teacher, which is in ``semi_train_cfg.teacher_mode`` while training."""
-        super().train(mode)
-        self.teacher.train(mode and self.semi_train_cfg['teacher_mode'] == 'train')
-        return self
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self._host_updates = None
-
-    @property
-    def num_teacher_updates(self) -> int:
-        """Updates of the teacher so far."""
-        if self._host_updates is None:
-            self._host_updates = int(self.teacher_updates)
-        return self._host_updates
-
-    @property
-    def teacher_is_warm(self) -> bool:
-        """Whether the teacher has forgotten its start: the average spans no more than the updates that there were."""
-        return self.num_teacher_updates * self._last_momentum > 1
-
-    def follow_teacher(self) -> None:
-        """Say that something updates the teacher; without it, the second training iteration raises."""
-        self._teacher_is_followed = True
-
-    @torch.no_grad()
-    def initialize_teacher(self) -> None:
-        """Copy the student's parameters and buffers, whatever their kind, to the teacher, and count from 0."""
-        self.follow_teacher()
-        self.restart_count()
-        self._host_updates = 0
-        self.teacher_updates.zero_()
-        for part in ('parameters', 'buffers'):
-            ema_update_(*(list(getattr(model, part)()) for model in (self.teacher, self.student)), momentum=1.0)
-
-    @torch.no_grad()
-    def update_teacher(self, momentum: float, buffers: str = 'average') -> None:
-        """Move the teacher toward the student.
-
-        With several processes, floating-point buffers (running statistics) become the mean over the processes first,
-        so that every process has the same teacher.
-
-        Args:
-            momentum: m of ``teacher = (1 - m) * teacher + m * student``, in [0, 1].
-            buffers: What happens to floating-point buffers: ``'average'`` as parameters, ``'copy'`` the student's, or
-                ``'own'``: the teacher keeps those of its own forwards (until the unsupervised loss begins it has none,
-                and gets the student's). Integer buffers are copied, never averaged.
-
-        Raises:
-            ValueError: If ``buffers`` is none of these.
-        """
-        if buffers not in BUFFER_RULES:
-            raise ValueError(f'update_teacher: `buffers` must be one of {BUFFER_RULES}, got {buffers!r}')
-        self.follow_teacher()
-        count = self.num_teacher_updates + 1
-        self._host_updates, self._last_momentum = count, momentum
-        self.teacher_updates.fill_(count)
-        ema_update_(list(self.teacher.parameters()), list(self.student.parameters()), momentum)
-        if buffers == 'own':
-            if self._unsupervised_has_begun():
-                average_over_ranks(self.teacher)
-                return
-            buffers = 'copy'
-        average_over_ranks(self.student)
-        # Constants that no checkpoint holds, such as attention masks, may be infinite: to average them would give NaN.
-        saved = self.teacher.state_dict(keep_vars=True).keys()
-        averaged, copied = ([], []), ([], [])
-        for (name, own), value in zip(self.teacher.named_buffers(), self.student.buffers(), strict=True):
-            pair = averaged if buffers == 'average' and name in saved else copied
-            pair[0].append(own)
-            pair[1].append(value)
-        ema_update_(*averaged, momentum)
-        ema_update_(*copied, 1.0)
-
-    def _unsupervised_has_begun(self) -> bool:
-        # With a weight of 0 it never does, and the teacher makes no forwards.
-        cfg = self.semi_train_cfg
-        return cfg['unsup_weight'] > 0 and self.iterations_done > cfg['unsup_begin']
-
-    def _check_that_teacher_follows(self) -> None:
-        if self._losses_computed and not self._teacher_is_followed:
-            raise ValueError(
-                f'custom_hooks must hold mmssl.MeanTeacherHook, or the teacher of mmssl.{type(self).__name__} never '
-                "changes: add dict(type='mmssl.MeanTeacherHook', momentum=0.001). (A list of "
-                'custom_hooks in an inheriting config replaces the inherited one.) In a training loop of your own, '
-                'call model.initialize_teacher() before the first and model.update_teacher(momentum) after every '
-                'optimizer step'
-            )
-        self._losses_computed += 1
 
     @torch.no_grad()
     def teacher_logits(self, inputs: Tensor) -> Tensor:
@@ -265,7 +165,7 @@ class MeanTeacherSegmentor(SemiBaseSegmentor):
         Raises:
             ValueError: If a branch is missing, the batch cannot be mixed, or nothing updates the teacher.
         """
-        self._check_that_teacher_follows()
+        self.check_that_teacher_follows()
         labeled, labeled_samples = get_branch(inputs, 'sup'), get_branch(data_samples, 'sup')
         for branch in self.required_branches(self.semi_train_cfg):
             get_branch(inputs, branch)  # missing branches are found before the loss begins to use them
@@ -397,14 +297,6 @@ def perturbed_features(encoder: nn.Module, perturbation: nn.Module) -> Iterator[
         yield
     finally:
         handle.remove()
-
-
-def average_over_ranks(module: nn.Module) -> None:
-    """Make the floating-point buffers of ``module`` the mean over all processes; nothing to do in a single one."""
-    if get_world_size() > 1:
-        floating = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
-        if floating:
-            all_reduce_params(floating, coalesce=True, op='mean')
 
 
 def check_branch_names(names: Any) -> tuple[str, ...]:
