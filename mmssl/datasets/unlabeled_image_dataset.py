@@ -33,15 +33,15 @@ class UnlabeledImageDataset(BaseDataset):
     Works for segmentation and for classification. Three ways to say which images, each of them one value or a list:
 
     - ``img_path='my_images'``: a folder;
-    - ``img_path='clips/*/frame_*.png'``: a glob;
+    - ``img_path='clips/*/frame_*.png'``: a glob, or the path of one image;
     - ``ann_file='splits/unlabeled.txt'``: a list of ids or paths (see :func:`read_split_list` for the formats), looked
       up in ``img_path`` (a folder) if given, then in ``data_root``. Label columns are ignored.
 
     The images of a folder or a glob come in sorted order, those of a list in its order.
 
     Args:
-        img_path: Folder(s), glob(s) or list file(s) (``.txt``), relative to ``data_root``. With ``ann_file``: the
-            folder(s) that hold the listed images. Default: None.
+        img_path: Folder(s), image(s), glob(s) or list file(s) (``.txt``), relative to ``data_root``. With ``ann_file``:
+            the folder(s) that hold the listed images. Default: None.
         ann_file: List file(s), relative to ``data_root``. Default: none.
         data_root: Root of all relative paths. Default: the working directory.
         suffix: Suffix(es) of images, compared without regard to case in folders; also what is appended to the ids of a
@@ -159,13 +159,15 @@ class UnlabeledImageDataset(BaseDataset):
             elif os.path.isdir(place):
                 items = [(os.path.join(place, name), strip_suffix(name, self.suffixes), None)
                          for name in scan_folder(place, self.suffixes, self.recursive)]
+            elif os.path.isfile(place) and place.lower().endswith(tuple(self.suffixes)):
+                items = [(place, strip_suffix(os.path.basename(place), self.suffixes), None)]
             elif glob.has_magic(self._below_root(place)):
                 base = self._folder_of(place)
                 items = [(path, strip_suffix(os.path.relpath(path, base), self.suffixes), None)
                          for path in scan_glob(self._below_root(place), self.suffixes, self.data_root)]
             else:
-                raise FileNotFoundError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} is neither a folder, a '
-                                        'glob nor a list (.txt) that exists')
+                raise FileNotFoundError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} is neither a folder, '
+                                        'an image, a glob nor a list (.txt) that exists')
             if not items:
                 raise ValueError(f'mmssl.UnlabeledImageDataset: `img_path`={place!r} holds no image with any `suffix` '
                                  f'of {self.suffixes}')

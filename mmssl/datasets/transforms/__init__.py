@@ -1,14 +1,17 @@
-"""Transforms of the semi-supervised pipelines."""
+"""Transforms of the pipelines of mmssl."""
 
 from mmssl.registry import TRANSFORMS
 from mmssl.utils.optional import is_importable, register_missing
 
 from .cached import Cached
+from .load_segments import LoadSegments
 from .multi_branch import MultiBranch
+from .pack_segments import PackSegments
 from .pad import Pad
+from .shrink_image import ShrinkImage
 from .track_padding import TrackPadding
 
-__all__ = ['Cached', 'MultiBranch', 'Pad', 'TrackPadding']
+__all__ = ['Cached', 'LoadSegments', 'MultiBranch', 'PackSegments', 'Pad', 'ShrinkImage', 'TrackPadding']
 
 if is_importable('mmseg'):
     from .pack_semi_seg_inputs import PackSemiSegInputs

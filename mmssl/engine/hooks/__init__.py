@@ -5,9 +5,10 @@ from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .fpl_diagnostics_hook import FPLDiagnosticsHook
 from .iteration_seed_hook import IterationSeedHook
 from .mean_teacher_hook import MeanTeacherHook
+from .min_labels_hook import MinLabelsHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 
 __all__ = [
     'AELHook', 'AtomicCheckpointHook', 'FPLDiagnosticsHook',
-    'IterationSeedHook', 'MeanTeacherHook', 'PseudoLabelVisualizationHook'
+    'IterationSeedHook', 'MeanTeacherHook', 'MinLabelsHook', 'PseudoLabelVisualizationHook'
 ]

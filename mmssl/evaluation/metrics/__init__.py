@@ -1,5 +1,6 @@
-"""Metrics that neither mmseg nor mmpretrain has; they need neither, only the data samples of either."""
+"""Metrics that neither mmseg nor mmpretrain has; they need neither, only data samples."""
 
 from .calibration_error import CalibrationError
+from .segment_matching_iou import SegmentMatchingIoU
 
-__all__ = ['CalibrationError']
+__all__ = ['CalibrationError', 'SegmentMatchingIoU']
