@@ -4,16 +4,19 @@ from mmssl.registry import DATASETS
 from mmssl.utils.optional import is_importable, register_missing
 from mmssl.utils.split_list import SplitEntry, read_split_list
 
+from .labeled_subset import LabeledSubset
 from .multi_source_dataset import MultiSourceDataset
 from .samplers import Draw, MultiSourceSampler, describe_sources, nearest_batch_sizes
 from .seeding import stateless_randomness
+from .subset import Subset, full_length
 from .transforms import *  # noqa: F403
 from .transforms import __all__ as _transforms
 from .unlabeled_image_dataset import UnlabeledImageDataset
 
 __all__ = [
-    'Draw', 'MultiSourceDataset', 'MultiSourceSampler', 'SplitEntry', 'UnlabeledImageDataset', 'describe_sources',
-    'nearest_batch_sizes', 'read_split_list', 'stateless_randomness', *_transforms
+    'Draw', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'SplitEntry', 'Subset',
+    'UnlabeledImageDataset', 'describe_sources', 'full_length', 'nearest_batch_sizes', 'read_split_list',
+    'stateless_randomness', *_transforms
 ]
 
 if is_importable('mmseg'):

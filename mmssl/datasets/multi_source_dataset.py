@@ -12,6 +12,7 @@ from mmssl.utils.image_paths import examples_of, image_paths, leaf_datasets, rea
 
 from .samplers.draw import Draw
 from .seeding import stateless_randomness
+from .subset import numbering_offset, renumbered, without
 from .transforms.multi_branch import MultiBranch
 
 KEY = 'train_dataloader.dataset.sources'
@@ -21,7 +22,7 @@ KEY = 'train_dataloader.dataset.sources'
 class MultiSourceDataset(ConcatDataset):
     """Named sources, concatenated; the sampler ``mmssl.MultiSourceSampler`` mixes them.
 
-    An mmengine ``ConcatDataset`` in all respects but four:
+    An mmengine ``ConcatDataset`` in all respects but five:
 
     - sources have names, so a config that inherits changes one of them by key;
     - an unlabeled source may lack ``classes`` and other meta information; what two sources both state must agree;
@@ -38,6 +39,10 @@ class MultiSourceDataset(ConcatDataset):
             wins. Default: None.
         allow_overlap: Whether an image may be in two sources, for protocols that use the labeled images as unlabeled
             ones as well. Default: False.
+        include_labeled: What becomes of images of the source ``labeled`` that are in another source as well, as in
+            protocols that draw the labeled images from a data set and the unlabeled ones from all of it: True keeps
+            them, False takes them out of the other source, which must then be a plain data set. Default: None, they
+            are an overlap like any other.
         lazy_init: Whether to leave reading the lists and the overlap check to :meth:`full_init`. Default: False.
         seed: Seed of the augmentation, >= 0. Default: None, the seed of the sampler, which is ``randomness.seed``, or
             a number that all ranks share. (A process's own random state would not do: with
@@ -52,6 +57,7 @@ class MultiSourceDataset(ConcatDataset):
                  sources: Mapping[str, Any],
                  ignore_keys: str | Sequence[str] | None = None,
                  allow_overlap: bool = False,
+                 include_labeled: bool | None = None,
                  lazy_init: bool = False,
                  seed: int | None = None) -> None:
         # ConcatDataset.__init__ is not called: it demands equal meta information of all, labeled or not. All else that
@@ -61,13 +67,21 @@ class MultiSourceDataset(ConcatDataset):
                              f'dict(labeled=dict(...), unlabeled=dict(...)), got {sources!r}')
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
             raise ValueError(f'train_dataloader.dataset.seed must be an integer >= 0 or None, got {seed!r}')
+        if include_labeled not in (None, True, False):
+            raise ValueError('train_dataloader.dataset.include_labeled must be True, False or None, got '
+                             f'{include_labeled!r}')
+        if include_labeled is not None and 'labeled' not in sources:
+            raise ValueError(f'train_dataloader.dataset.include_labeled={include_labeled}, but no source is called '
+                             f'`labeled`: {KEY} has {list(sources)}')
         self.source_names = list(sources)
         self.datasets = [_build_source(name, source) for name, source in sources.items()]
         self.ignore_keys = [ignore_keys] if isinstance(ignore_keys, str) else list(ignore_keys or [])
         self.allow_overlap = allow_overlap
+        self.include_labeled = include_labeled
         self.seed = seed
         self._metainfo = _merge_metainfo(self.source_names, self.datasets, self.ignore_keys)
         _check_branches(self.source_names, self.datasets)
+        self._is_plain: list[bool] | None = None
         self._fully_initialized = False
         if not lazy_init:
             self.full_init()
@@ -81,16 +95,33 @@ class MultiSourceDataset(ConcatDataset):
                 source.full_init()
             if len(source) == 0:
                 raise ValueError(f'{KEY}.{name} has no image ({_where(source)})')
+        if self.include_labeled is False:
+            self.datasets = _without_labeled(self.source_names, self.datasets)
         super().full_init()
         if not self.allow_overlap:
-            _check_overlap(self.source_names, self.datasets)
+            sources = dict(zip(self.source_names, self.datasets, strict=True))
+            if self.include_labeled:
+                sources.pop('labeled')
+            _check_overlap(sources)
 
     def __getitem__(self, idx: int) -> Any:
         """Item of one source after its pipeline; see the class for how a :class:`Draw` fixes the random numbers."""
         if not isinstance(idx, Draw):
-            return super().__getitem__(idx)
+            return self._numbered(idx)
         with stateless_randomness(idx.seed if self.seed is None else self.seed, idx.source, idx.draw):
-            return super().__getitem__(int(idx))
+            return self._numbered(int(idx))
+
+    def _numbered(self, idx: int) -> Any:
+        """Item whose ``sample_idx`` counts from the start of its source."""
+        item = super().__getitem__(idx)
+        if self._is_plain is None:
+            self._is_plain = [not hasattr(source, 'datasets') and not hasattr(source, 'dataset')
+                              for source in self.datasets]
+        if all(self._is_plain):
+            return item
+        source, inside = self._get_ori_dataset_idx(idx)
+        offset = 0 if self._is_plain[source] else numbering_offset(self.datasets[source], inside)
+        return renumbered(item, lambda number: number + offset) if offset else item
 
 
 class _naming:
@@ -195,14 +226,33 @@ def _check_branches(names: list[str], datasets: list[Any]) -> None:
         raise ValueError(f'{KEY}: no source has a pipeline for {empty}, which MultiBranch.branches={first} announces')
 
 
-def _check_overlap(names: list[str], datasets: list[Any]) -> None:
+def _without_labeled(names: list[str], datasets: list[Any]) -> list[Any]:
+    """The sources, the others without the images of ``labeled``."""
+    labeled = set(real_paths(image_paths(datasets[names.index('labeled')])))
+    kept = []
+    for name, source in zip(names, datasets, strict=True):
+        shared = [] if name == 'labeled' else [
+            index for index, path in enumerate(real_paths(image_paths(source))) if path in labeled]
+        if len(shared) == len(source):
+            raise ValueError(f'{KEY}.{name}: no image is left without the labeled ones '
+                             '(train_dataloader.dataset.include_labeled=False)')
+        with _naming(name, source):
+            kept.append(without(source, shared) if shared else source)
+    return kept
+
+
+def _check_overlap(sources: Mapping[str, Any]) -> None:
     """Refuse images that are in two sources."""
-    given = {name: image_paths(source) for name, source in zip(names, datasets, strict=True)}
+    if len(sources) < 2:
+        return
+    given = {name: image_paths(source) for name, source in sources.items()}
     real = {name: real_paths(paths) for name, paths in given.items()}
     for first, second, shared in shared_images(real):
         as_given = dict(zip(real[second], given[second], strict=True))
+        options = 'train_dataloader.dataset.allow_overlap=True if the protocol wants them in both'
+        if 'labeled' in (first, second):
+            options += '; train_dataloader.dataset.include_labeled=False takes the labeled ones out of the other source'
         raise ValueError(f'{KEY}: `{first}` ({len(given[first])} images) and `{second}` ({len(given[second])}) share '
                          f'{len(shared)} image{"s" * (len(shared) != 1)}, '
                          f'{examples_of([as_given[path] for path in shared])}. Take them out of one of the two '
-                         f'({KEY}.{second}.exclude, if it is a mmssl.UnlabeledImageDataset), or set '
-                         'train_dataloader.dataset.allow_overlap=True if the protocol wants them in both')
+                         f'({KEY}.{second}.exclude, if it is a mmssl.UnlabeledImageDataset), or set {options}')

@@ -1,9 +1,11 @@
 """Which image files a data set is made of, and which ones two data sets share."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
+
+MEMORY = 'memory://'
 
 
 def leaf_datasets(dataset: Any) -> Iterator[Any]:
@@ -18,15 +20,37 @@ def leaf_datasets(dataset: Any) -> Iterator[Any]:
 
 
 def image_paths(dataset: Any) -> list[str]:
-    """Paths of the images as the data set gives them; none for one that holds the images themselves."""
+    """Paths of the images as the data set gives them.
+
+    Images that a data set holds itself (CIFAR, MNIST) have the name of their file and their number instead of a path,
+    such as ``memory://CIFAR10/data/cifar10/train#17``, by which two data sets of the same files are found to overlap.
+    """
     paths = []
     for leaf in leaf_datasets(dataset):
         for index in range(len(leaf)) if hasattr(leaf, 'get_data_info') else ():
-            path = leaf.get_data_info(index).get('img_path')
-            if path is None:
+            info = leaf.get_data_info(index)
+            if info.get('img_path') is not None:
+                paths.append(os.fspath(info['img_path']))
+            elif 'img' in info:
+                paths.append(_memory_path(leaf, index))
+            else:
                 break  # Nor will the next one have it.
-            paths.append(os.fspath(path))
     return paths
+
+
+def _memory_path(leaf: Any, index: int) -> str:
+    """Name of an image that the data set holds itself: its class, root, part, and number in all of them."""
+    if hasattr(leaf, 'whole'):  # mmssl.Subset, which has left out the others
+        leaf, index = leaf.whole, leaf.indices[index]
+    chosen = getattr(leaf, '_indices', None)
+    if isinstance(chosen, Sequence):  # `indices` of mmengine's BaseDataset
+        index = chosen[index]
+    root = (getattr(leaf, 'data_prefix', None) or {}).get('root') or getattr(leaf, 'data_root', None) or ''
+    part = getattr(leaf, 'split', '')
+    if any(kind.__name__ == 'MNIST' for kind in type(leaf).__mro__):
+        # mmpretrain's chooses its files by `test_mode`, whatever `split` says.
+        part = 'test' if leaf.test_mode else 'train'
+    return f'{MEMORY}{type(leaf).__name__}{os.path.abspath(os.fspath(root))}/{part}#{index}'
 
 
 def real_paths(paths: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ class SplitEntry:
 
     Attributes:
         image: Image id or path, as written.
-        label: Path of the label map, as written, or None if the line names only the image.
+        label: Path of the label map or class, as written, or None if the line names only the image.
         line: Line number in the file, from 1.
         text: The whole line, without the blanks around it.
     """
@@ -26,7 +26,10 @@ class SplitEntry:
     text: str
 
 
-def read_split_list(path: str | os.PathLike, suffixes: Sequence[str] = (), owner: str = 'ann_file') -> list[SplitEntry]:
+def read_split_list(path: str | os.PathLike,
+                    suffixes: Sequence[str] = (),
+                    owner: str = 'ann_file',
+                    label_files: bool = True) -> list[SplitEntry]:
     """Read a split list.
 
     Lines are image ids (``2007_000032``), image paths, or image and label separated by a tab or a space. A space
@@ -37,6 +40,7 @@ def read_split_list(path: str | os.PathLike, suffixes: Sequence[str] = (), owner
         path: The text file (UTF-8).
         suffixes: Image suffixes of the data set, in addition to the usual ones.
         owner: Config key, for messages.
+        label_files: Whether the second column names files, of which each belongs to one image, or classes.
 
     Returns:
         Entries in the order of the file.
@@ -60,7 +64,7 @@ def read_split_list(path: str | os.PathLike, suffixes: Sequence[str] = (), owner
     ]
     if not entries:
         raise ValueError(f'{owner}: the list {path!r} names no image')
-    for kind in ('image', 'label'):
+    for kind in ('image', 'label') if label_files else ('image', ):
         seen: dict[str, int] = {}
         for entry in entries:
             value = getattr(entry, kind)

@@ -8,10 +8,15 @@ from .load_segments import LoadSegments
 from .multi_branch import MultiBranch
 from .pack_segments import PackSegments
 from .pad import Pad
+from .random_pad_crop import RandomPadCrop
 from .shrink_image import ShrinkImage
+from .to_bgr import ToBGR
 from .track_padding import TrackPadding
 
-__all__ = ['Cached', 'LoadSegments', 'MultiBranch', 'PackSegments', 'Pad', 'ShrinkImage', 'TrackPadding']
+__all__ = [
+    'Cached', 'LoadSegments', 'MultiBranch', 'PackSegments', 'Pad', 'RandomPadCrop', 'ShrinkImage', 'ToBGR',
+    'TrackPadding'
+]
 
 if is_importable('mmseg'):
     from .pack_semi_seg_inputs import PackSemiSegInputs
