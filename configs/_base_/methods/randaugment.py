@@ -1,7 +1,7 @@
 # The strong augmentation of the FixMatch family: three of 14 operations, drawn with replacement, each with a magnitude
-# of its own, uniform in its range, and all applied. With magnitude_level = total_level, 'inf' is uniform over the range.
-# Factors of color, contrast, brightness and sharpness are 1 + magnitude, in [0.05, 0.95]. What geometric operations
-# leave empty is black. A square of gray, as large as the data set says, comes after it.
+# of its own, uniform in its range (what 'inf' means where magnitude_level is total_level), and all applied. Factors of
+# color, contrast, brightness and sharpness are 1 + magnitude, in [0.05, 0.95]. What geometric operations leave empty is
+# black. A square of gray, as large as the data set says, comes after it.
 _never = dict(prob=1., random_negative_prob=0.)
 _signed = dict(prob=1., random_negative_prob=0.5, pad_val=0)
 randaugment = dict(

@@ -25,7 +25,15 @@ from .settings import (
     check_unsup_begin,
     summarize_sources,
 )
-from .sources import Source, build_sources, check_overlap, check_same_content, config_scope, name_variables
+from .sources import (
+    Source,
+    build_sources,
+    check_overlap,
+    check_same_content,
+    config_scope,
+    leave_out_labeled,
+    name_variables,
+)
 
 __all__ = [
     'Finding',
@@ -96,6 +104,7 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         if not any(finding.key == 'default_scope' for finding in report.errors):
             check_types(cfg, report)
         train = build_sources(loader, 'train_dataloader', report)
+        leave_out_labeled(train, get(loader, 'dataset'), report)
         others = _evaluation_sources(cfg, report)
         name_variables(cfg, report)
         per_gpu = check_batch(cfg, train, report)

@@ -17,6 +17,7 @@ from typing import Any
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, DefaultScope, Registry
 
+from mmssl.datasets.subset import Subset, without
 from mmssl.utils.image_paths import examples_of, image_paths, real_paths, shared_images
 
 from .nodes import branches_of, get, is_sequence, type_name, walk
@@ -192,7 +193,9 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
         return sum(_build(n, f'{key}.datasets.{i}', source, report, pipeline) for i, n in enumerate(node['datasets']))
     if isinstance(node.get('sources'), Mapping):
         return sum(_build(n, f'{key}.sources.{s}', source, report, pipeline) for s, n in node['sources'].items())
-    if isinstance(node.get('dataset'), Mapping):
+    kind = find_class(DATASETS, node.get('type')) if is_known(DATASETS, node) else None
+    is_subset = isinstance(kind, type) and issubclass(kind, Subset)
+    if isinstance(node.get('dataset'), Mapping) and not is_subset:
         inner = _build(node['dataset'], f'{key}.dataset', source, report, pipeline)
         # A wrapper's own pipeline (mixing of images) runs after the inner one, and may hold the branches.
         if node.get('pipeline') is not None:
@@ -200,18 +203,24 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
                 source.branches.update(made)
         return inner * int(node.get('times', 1))
 
+    # A part of a data set is one itself; its files and its pipeline are written one level below.
+    whole, whole_key = (node['dataset'], f'{key}.dataset') if is_subset else (node, key)
+    if is_subset and whole.get('pipeline') is not None:
+        pipeline = (f'{whole_key}.pipeline', whole['pipeline'])
     pipeline_key, transforms = pipeline or (f'{key}.pipeline', [])
     for _, _, made in branches_of(transforms, pipeline_key):
         source.branches.update(made)
-    if not is_known(DATASETS, node):  # reported by `check_types`
+    if not is_known(DATASETS, node) or not is_known(DATASETS, whole):  # reported by `check_types`
         source.complete = False
         return 0
-    if not _prefixes_known(node, key, report) or not _paths_exist(node, key, report):
+    if (not _prefixes_known(whole, whole_key, report) or not _paths_exist(node, key, report)
+            or (is_subset and not _paths_exist(whole, whole_key, report))):
         source.complete = False
         return 0
-    config = copy.deepcopy(node)
-    if 'pipeline' in config:
-        config['pipeline'] = []
+    config = copy.deepcopy(dict(node))
+    for part in (config, config.get('dataset')) if is_subset else (config, ):
+        if 'pipeline' in part:
+            part['pipeline'] = []
     try:
         dataset = _build_dataset(config)
         length = len(dataset)
@@ -220,7 +229,7 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
         report.error(key, f'{type_name(node)} cannot be built: {type(error).__name__}: {error}', kind)
         source.complete = False
         return 0
-    source.leaves.append(Leaf(key, node, dataset, pipeline_key, transforms))
+    source.leaves.append(Leaf(key, whole, dataset, pipeline_key, transforms))
     return length
 
 
@@ -301,6 +310,30 @@ def sample_paths(source: Source) -> list[str]:
     return [path for leaf in source.leaves for path in real_paths(image_paths(leaf.dataset))]
 
 
+def leave_out_labeled(train: list[Source], dataset: Any, report: Report) -> None:
+    """Do to the sources what `include_labeled=False` does in training."""
+    labeled = next((source for source in train if source.name == 'labeled'), None)
+    if get(dataset, 'include_labeled') is not False or labeled is None:
+        return
+    taken = set(sample_paths(labeled))
+    for source in train:
+        for leaf in source.leaves if source is not labeled else ():
+            paths = real_paths(image_paths(leaf.dataset))
+            shared = [index for index, path in enumerate(paths) if path in taken]
+            if not shared:
+                continue
+            if leaf.key != source.key or len(shared) == len(paths):
+                what = 'is made of several data sets' if leaf.key != source.key else 'holds no other image'
+                report.error(
+                    'train_dataloader.dataset.include_labeled',
+                    f'is False, but {source.key}, which the {len(shared)} labeled images are to be taken out of, {what}'
+                )
+                continue
+            leaf.dataset = without(leaf.dataset, shared)
+            source.length -= len(shared)
+            report.facts.append(f'{source.key}: {len(shared)} labeled images are left out (include_labeled=False)')
+
+
 def check_overlap(
     train: list[Source], others: dict[str, list[Source]], dataset: Any, report: Report
 ) -> dict[str, list[str]]:
@@ -309,7 +342,7 @@ def check_overlap(
     Args:
         train: Sources of the training loader.
         others: Sources of `val_dataloader` and `test_dataloader`.
-        dataset: Node `train_dataloader.dataset`, for its `allow_overlap`.
+        dataset: Node `train_dataloader.dataset`, for its `allow_overlap` and `include_labeled`.
         report: Receives the findings.
 
     Returns:
@@ -323,12 +356,16 @@ def check_overlap(
     names = {source.key: source.name for source in train}
     for first, second, common in shared_images(paths):
         message = f'{len(common)} images are in `{names[first]}` and in `{names[second]}`, {examples_of(common)}'
+        is_about_labeled = 'labeled' in (names[first], names[second])
         if get(dataset, 'allow_overlap', False):
             report.facts.append(f'{message} (allowed: train_dataloader.dataset.allow_overlap=True)')
+        elif is_about_labeled and get(dataset, 'include_labeled', False):
+            report.facts.append(f'{message} (allowed: train_dataloader.dataset.include_labeled=True)')
         else:
+            hint = '; include_labeled=False takes the labeled ones out of the other source' if is_about_labeled else ''
             report.error(
                 'train_dataloader.dataset.sources',
-                f'{message}; allowed is none, unless train_dataloader.dataset.allow_overlap=True',
+                f'{message}; allowed is none, unless train_dataloader.dataset.allow_overlap=True{hint}',
             )
     for loader_key, sources in others.items():
         for source in sources:
