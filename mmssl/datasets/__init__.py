@@ -27,3 +27,9 @@ if is_importable('mmseg'):
     __all__ += ['CamVidDataset', 'CityscapesDataset', 'SplitSegDataset', 'VOCDataset']
 else:
     register_missing(DATASETS, ['CamVidDataset', 'CityscapesDataset', 'SplitSegDataset', 'VOCDataset'], 'mmseg')
+
+if is_importable('mmpretrain'):
+    from .fer2013_dataset import FER2013Dataset
+    __all__ += ['FER2013Dataset']
+else:
+    register_missing(DATASETS, ['FER2013Dataset'], 'mmpretrain')

@@ -31,6 +31,9 @@ class LabeledSubset(Subset):
             indices for data sets that hold the images themselves (CIFAR, MNIST); as ``tools/datasets/make_splits.py``
             writes them. A second column, if there is one, must be the label. Default: None.
         per_class: Samples of each class, an integer >= 1. Default: None. Exactly one of the two is given.
+        skip: With ``per_class``: samples of each class that are passed over first, an integer >= 0. Subsets of one seed
+            whose ranges of places do not meet have no sample in common: ``per_class=1000`` to learn from, and
+            ``per_class=500, skip=1000`` to choose settings on. Default: 0.
         seed: Of the random choice, an integer >= 0. It is not ``randomness.seed``, so that runs with several seeds can
             learn from the same samples; published protocols change both together. Default: 0.
         lazy_init: Whether to leave reading the data to ``full_init``. Default: False.
@@ -47,16 +50,20 @@ class LabeledSubset(Subset):
                  ann_file: str | os.PathLike | None = None,
                  per_class: int | None = None,
                  seed: int = 0,
+                 skip: int = 0,
                  lazy_init: bool = False) -> None:
         if (ann_file is None) == (per_class is None):
             raise ValueError('mmssl.LabeledSubset: give `ann_file` (a list) or `per_class` (a number), got '
                              f'ann_file={ann_file!r}, per_class={per_class!r}')
-        for name, value, smallest in (('per_class', per_class, 1), ('seed', seed, 0)):
+        for name, value, smallest in (('per_class', per_class, 1), ('seed', seed, 0), ('skip', skip, 0)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < smallest):
                 raise ValueError(f'mmssl.LabeledSubset: `{name}` must be an integer >= {smallest}, got {value!r}')
+        if skip and per_class is None:
+            raise ValueError(f'mmssl.LabeledSubset: `skip`={skip} belongs to `per_class`, and there is none')
         self.ann_file = ann_file
         self.per_class = per_class
         self.seed = seed
+        self.skip = skip
         super().__init__(dataset, self._chosen, lazy_init=lazy_init)
 
     def _chosen(self, whole: BaseDataset) -> list[int]:
@@ -72,7 +79,7 @@ class LabeledSubset(Subset):
             return self._listed(whole, infos, labels)
         classes = whole.metainfo.get('classes')
         count = len(classes) if classes else int(labels.max(initial=-1)) + 1
-        return sorted(per_class_indices(labels, count, self.per_class or 0, self.seed, classes))
+        return sorted(per_class_indices(labels, count, self.per_class or 0, self.seed, classes, self.skip))
 
     def _listed(self, whole: BaseDataset, infos: list[dict], labels: np.ndarray) -> list[int]:
         """Indices of what ``ann_file`` names."""
@@ -102,7 +109,8 @@ def per_class_indices(labels: np.ndarray,
                       num_classes: int,
                       per_class: int,
                       seed: int,
-                      classes: Any = None) -> list[int]:
+                      classes: Any = None,
+                      skip: int = 0) -> list[int]:
     """Indices of ``per_class`` samples of each class, class after class, as USB draws them.
 
     Args:
@@ -111,6 +119,7 @@ def per_class_indices(labels: np.ndarray,
         per_class: Samples of each, >= 1.
         seed: >= 0.
         classes: Names for the message. Default: None.
+        skip: Samples of each class that are passed over first, >= 0. Default: 0.
 
     Returns:
         ``num_classes * per_class`` indices.
@@ -125,12 +134,13 @@ def per_class_indices(labels: np.ndarray,
     chosen: list[int] = []
     for label in range(num_classes):
         indices = np.flatnonzero(labels == label)
-        if len(indices) < per_class:
+        if len(indices) < skip + per_class:
             name = f' ({classes[label]!r})' if classes else ''
-            raise ValueError(f'mmssl.LabeledSubset: `per_class`={per_class}, but class {label}{name} has only '
+            asked = f'`per_class`={per_class}' + (f' after `skip`={skip}' if skip else '')
+            raise ValueError(f'mmssl.LabeledSubset: {asked}, but class {label}{name} has only '
                              f'{len(indices)} samples')
         random.shuffle(indices)
-        chosen += indices[:per_class].tolist()
+        chosen += indices[skip:skip + per_class].tolist()
     return chosen
 
 

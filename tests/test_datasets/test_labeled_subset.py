@@ -94,6 +94,14 @@ def test_samples_and_their_numbers():
     assert len(data.whole) == 6
 
 
+def test_skipped_samples_leave_a_part_that_is_held_out():
+    labels = np.arange(60) % 3
+    first, rest = per_class_indices(labels, 3, 12, 4), per_class_indices(labels, 3, 8, 4, skip=12)
+    assert sorted(first + rest) == list(range(60))
+    assert LabeledSubset(toy(), per_class=1, seed=3, skip=3).indices == sorted(
+        set(range(12)) - set(LabeledSubset(toy(), per_class=3, seed=3).indices))
+
+
 def test_a_rejected_sample_is_replaced_by_one_of_the_subset():
     """Another sample of the whole would be one whose label must not be used."""
     chosen = sorted(per_class_indices(np.arange(30) % 3, 3, 1, 0))
@@ -131,6 +139,9 @@ def test_wrong_lists(tmp_path, text, message):
     (dict(per_class=0), '`per_class` must be an integer >= 1, got 0'),
     (dict(per_class=True), '`per_class` must be an integer >= 1, got True'),
     (dict(per_class=1, seed=-1), '`seed` must be an integer >= 0, got -1'),
+    (dict(per_class=1, skip=-1), '`skip` must be an integer >= 0, got -1'),
+    (dict(ann_file='x', skip=1), '`skip`=1 belongs to `per_class`'),
+    (dict(per_class=2, skip=3), r"`per_class`=2 after `skip`=3, but class 0 \('a'\) has only 4 samples"),
     (dict(per_class=5), r"`per_class`=5, but class 0 \('a'\) has only 4 samples"),
 ])
 def test_wrong_arguments(kwargs, message):
