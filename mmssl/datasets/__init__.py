@@ -6,6 +6,7 @@ from mmssl.utils.split_list import SplitEntry, read_split_list
 
 from .labeled_subset import LabeledSubset
 from .multi_source_dataset import MultiSourceDataset
+from .noisy_label_dataset import NoisyLabelDataset
 from .samplers import Draw, MultiSourceSampler, describe_sources, nearest_batch_sizes
 from .seeding import stateless_randomness
 from .subset import Subset, full_length
@@ -14,7 +15,7 @@ from .transforms import __all__ as _transforms
 from .unlabeled_image_dataset import UnlabeledImageDataset
 
 __all__ = [
-    'Draw', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'SplitEntry', 'Subset',
+    'Draw', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'NoisyLabelDataset', 'SplitEntry', 'Subset',
     'UnlabeledImageDataset', 'describe_sources', 'full_length', 'nearest_batch_sizes', 'read_split_list',
     'stateless_randomness', *_transforms
 ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from .hooks import check_required_hooks
 from .known_types import check_types
+from .label_noise import check_imbalance, check_label_noise
 from .labels import Progress, _no_progress, check_images, check_labels
 from .memory import estimate_memory
 from .nodes import find_preprocessor, get, is_sequence
@@ -106,6 +107,8 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         train = build_sources(loader, 'train_dataloader', report)
         leave_out_labeled(train, get(loader, 'dataset'), report)
         others = _evaluation_sources(cfg, report)
+        check_label_noise(cfg, report)
+        check_imbalance(train, report)
         name_variables(cfg, report)
         per_gpu = check_batch(cfg, train, report)
         check_loop(cfg, report)

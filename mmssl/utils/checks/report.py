@@ -173,6 +173,10 @@ class Report:
         """The errors among the findings."""
         return [finding for finding in self.findings if finding.level == 'error']
 
+    def errors_below(self, key: str) -> list[Finding]:
+        """The errors about a config key or one below it."""
+        return [finding for finding in self.errors if f'{finding.key}.'.startswith(f'{key}.')]
+
     @property
     def warnings(self) -> list[Finding]:
         """The warnings among the findings."""
