@@ -77,12 +77,13 @@ class DonorSource:
         return checksum
 
 
-def find_source(dataset: Any, branch: str) -> tuple[Any, str, int]:
+def find_source(dataset: Any, branch: str, owner: str = 'mmssl.AELHook') -> tuple[Any, str, int]:
     """The source that fills a branch.
 
     Args:
         dataset: A ``mmssl.MultiSourceDataset`` or a ``ConcatDataset``.
         branch: Name of the branch.
+        owner: Who needs it, for messages.
 
     Returns:
         Its innermost data set, its config key, and its number among the sources.
@@ -100,7 +101,7 @@ def find_source(dataset: Any, branch: str) -> tuple[Any, str, int]:
         last = transforms[-1] if transforms else None
         if hasattr(source, 'datasets'):
             raise ValueError(
-                f'{KEY}.{name} is made of several data sets, of which mmssl.AELHook could not tell the images apart; '
+                f'{KEY}.{name} is made of several data sets, of which {owner} could not tell the images apart; '
                 'use one (mmssl.UnlabeledImageDataset takes several folders and lists)'
             )
         if isinstance(last, MultiBranch) and branch in last.branch_pipelines:
@@ -108,7 +109,7 @@ def find_source(dataset: Any, branch: str) -> tuple[Any, str, int]:
     if len(found) != 1:
         what = 'no source fills' if not found else f'{", ".join(key for _, key, _ in found)} all fill'
         raise ValueError(
-            f'{KEY}: {what} the branch `{branch}` (mmssl.MultiBranch); mmssl.AELHook needs exactly one source for it '
+            f'{KEY}: {what} the branch `{branch}` (mmssl.MultiBranch); {owner} needs exactly one source for it '
             '(mmssl.UnlabeledImageDataset takes several folders and lists)'
         )
     return found[0]

@@ -2,6 +2,7 @@
 
 from .ael_hook import AELHook
 from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .flexmatch_hook import FlexMatchHook
 from .fpl_diagnostics_hook import FPLDiagnosticsHook
 from .iteration_seed_hook import IterationSeedHook
 from .mean_teacher_hook import MeanTeacherHook
@@ -9,6 +10,12 @@ from .min_labels_hook import MinLabelsHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 
 __all__ = [
-    'AELHook', 'AtomicCheckpointHook', 'FPLDiagnosticsHook',
-    'IterationSeedHook', 'MeanTeacherHook', 'MinLabelsHook', 'PseudoLabelVisualizationHook'
+    'AELHook',
+    'AtomicCheckpointHook',
+    'FPLDiagnosticsHook',
+    'FlexMatchHook',
+    'IterationSeedHook',
+    'MeanTeacherHook',
+    'MinLabelsHook',
+    'PseudoLabelVisualizationHook',
 ]
