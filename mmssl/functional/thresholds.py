@@ -168,6 +168,14 @@ def dash_threshold(
     return (base * gamma ** -step.to(start.dtype) * start).clamp(min=minimum)
 
 
+def sharpened_logits(logits: Tensor, temperature: float) -> Tensor:
+    """Logits, (N, C), whose softmax is that of ``logits / temperature``; finite for any finite logits."""
+    if temperature == 1:
+        return logits
+    shifted = (logits - logits.amax(dim=1, keepdim=True)) / temperature
+    return shifted.clamp_min(torch.finfo(logits.dtype).min)
+
+
 def one_hot_logits(logits: Tensor) -> Tensor:
     """Logits, (N, C), whose softmax is exactly the one-hot vector of the arg-max of ``logits``, in any float dtype."""
     # exp(-1e4) is 0 in every dtype, and the largest fp16 number is 6.5e4.

@@ -7,9 +7,14 @@ absent raises an error that says what to install.
 from mmssl.registry import MODELS
 from mmssl.utils.optional import is_importable, register_missing
 
-from . import backbones, data_preprocessors, losses, mixing, perturbation, unsupervised  # noqa: F401
+from . import backbones, data_preprocessors, losses, mixing, perturbation, thresholds, unsupervised  # noqa: F401
 
 if is_importable('mmseg'):
     from . import segmentors  # noqa: F401
 else:
     register_missing(MODELS, ['AELSegmentor', 'CrossPseudoSupervision', 'MeanTeacherSegmentor'], 'mmseg')
+
+if is_importable('mmpretrain'):
+    from . import classifiers  # noqa: F401
+else:
+    register_missing(MODELS, ['PseudoLabelClassifier'], 'mmpretrain')

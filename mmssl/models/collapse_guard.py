@@ -61,18 +61,20 @@ class CollapseGuard(nn.Module):
 
         Args:
             iteration: Number of the iteration; most return at once.
-            labels: Label maps, each (1, H, W); what is no class is left out.
-            target_logits: What makes the pseudo labels, one tensor (N, C, H, W) for each model that makes some.
+            labels: Label maps, each (1, H, W), or labels of images, each (n,); what is no class is left out.
+            target_logits: What makes the pseudo labels, one tensor (N, C, H, W), or (N, C) for images, for each model
+                that makes some.
             valid: False on padding, bool, (N, H, W).
         """
         if self.has_warned or iteration % self.interval:
             return
-        every = slice(None, None, self.STRIDE)
-        pseudo = torch.stack([logits[..., every, every].argmax(dim=1) for logits in target_logits])
+        # Of images that have one label, each counts.
+        thinned = (..., *[slice(None, None, self.STRIDE)] * (target_logits[0].dim() - 2))
+        pseudo = torch.stack([logits[thinned].argmax(dim=1) for logits in target_logits])
         if valid is not None:
-            pseudo = pseudo.masked_fill(~valid[..., every, every], -1)
+            pseudo = pseudo.masked_fill(~valid[thinned], -1)
         classes = torch.arange(self.shares.shape[1], device=self.shares.device)
-        truth = torch.cat([label[..., every, every].flatten() for label in labels])
+        truth = torch.cat([label[thinned].flatten() for label in labels])
         # A comparison with every class: a histogram on the GPU would wait for it, or not be deterministic.
         counts = torch.stack([
             (part.flatten()[:, None] == classes).sum(dim=0) for part in (truth.to(classes.device), pseudo)

@@ -1,5 +1,6 @@
 """What every semi-supervised model shares, whatever the task: options, branches, and loading a plain checkpoint."""
 
+import inspect
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from mmssl.models.data_preprocessors import MultiBranchDataPreprocessor
+from mmssl.models.layerwise import LayerwiseMixin
 from mmssl.registry import MODELS
 from mmssl.utils import values
 
@@ -62,6 +64,28 @@ def check_node(value: Any, key: str, optional: bool = False) -> None:
     if (value is None and optional) or (isinstance(value, Mapping) and 'type' in value):
         return
     raise ValueError(f'model.{key} must be {"None or " if optional else ""}a dict with `type`, got {value!r}')
+
+
+def check_pseudo_label_loss(loss: nn.Module) -> None:
+    """Refuse a loss that cannot be the unsupervised one.
+
+    Raises:
+        ValueError: It takes no teacher logits (mmseg's cross entropy would take them for class probabilities and train
+            on nonsense), or it does not return the mean over the valid pixels.
+    """
+    key, kind = 'model.semi_train_cfg.unsup_loss', type(loss).__name__
+    arguments = set(inspect.signature(loss.forward).parameters)
+    if not {'target_logits', 'valid'} <= arguments:
+        raise ValueError(
+            f'{key} must be a loss between two sets of logits, with `forward(logits, target_logits, weight, valid)`, '
+            f'such as mmssl.HardPseudoLabelLoss or mmssl.FPLLoss, got {kind} with the arguments {sorted(arguments)}'
+        )
+    reduction = getattr(loss, 'reduction', 'mean')
+    if reduction != 'mean':
+        raise ValueError(
+            f"{key}.reduction must be 'mean', over the valid pixels of all ranks, got {reduction!r}; "
+            'model.semi_train_cfg.unsup_weight scales the loss'
+        )
 
 
 def get_branch(batch: Mapping[str, Any], branch: str) -> Any:
@@ -185,7 +209,7 @@ def same_parameters(first: nn.Module, second: nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
 
 
-class SemiModel:
+class SemiModel(LayerwiseMixin):
     """Mix-in of the semi-supervised models: sub-models built from one stock config, options, and counted iterations.
 
     It comes before the stock base class (``BaseSegmentor``, ``BaseClassifier``). A sub-class names its sub-models in
@@ -320,9 +344,6 @@ class SemiModel:
                 '(optim_wrapper.clip_grad)'
             )
         return total, log_vars
-
-    def _forward(self, inputs: Tensor, data_samples: Any = None) -> Any:
-        return self.predictor._forward(inputs, data_samples)
 
     def extract_feat(self, inputs: Tensor, **kwargs: Any) -> Any:
         """Features of the predicting sub-model."""

@@ -221,6 +221,9 @@ class SemiBaseSegmentor(SemiModel, BaseSegmentor):
         logits = probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
         return self.predictor.postprocess_result(logits, data_samples)
 
+    def _forward(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> Tensor:
+        return self.predictor._forward(inputs, data_samples)
+
     def encode_decode(self, inputs: Tensor, batch_img_metas: list[dict]) -> Tensor:
         """Logits of the predicting sub-model."""
         return self.predictor.encode_decode(inputs, batch_img_metas)

@@ -1,32 +1,10 @@
-"""What the segmentors that learn from pseudo labels share: the check of their loss, and means over the right pixels."""
+"""What the segmentors that learn from pseudo labels share: checks of their pieces, and means over the right pixels."""
 
 import inspect
 
 import torch
 from mmengine.dist import all_reduce
 from torch import Tensor, nn
-
-
-def check_pseudo_label_loss(loss: nn.Module) -> None:
-    """Refuse a loss that cannot be the unsupervised one.
-
-    Raises:
-        ValueError: It takes no teacher logits (mmseg's cross entropy would take them for class probabilities and train
-            on nonsense), or it does not return the mean over the valid pixels.
-    """
-    key, kind = 'model.semi_train_cfg.unsup_loss', type(loss).__name__
-    arguments = set(inspect.signature(loss.forward).parameters)
-    if not {'target_logits', 'valid'} <= arguments:
-        raise ValueError(
-            f'{key} must be a loss between two sets of logits, with `forward(logits, target_logits, weight, valid)`, '
-            f'such as mmssl.HardPseudoLabelLoss or mmssl.FPLLoss, got {kind} with the arguments {sorted(arguments)}'
-        )
-    reduction = getattr(loss, 'reduction', 'mean')
-    if reduction != 'mean':
-        raise ValueError(
-            f"{key}.reduction must be 'mean', over the valid pixels of all ranks, got {reduction!r}; "
-            'model.semi_train_cfg.unsup_weight scales the loss'
-        )
 
 
 def check_mixing(mix: nn.Module | None, extra: tuple[type, ...] = ()) -> None:

@@ -7,11 +7,19 @@ import torch
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-from mmssl.models.semi_base import check_choice, check_node, eval_mode, get_branch, prefixed, zero_loss
+from mmssl.models.semi_base import (
+    check_choice,
+    check_node,
+    check_pseudo_label_loss,
+    eval_mode,
+    get_branch,
+    prefixed,
+    zero_loss,
+)
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord
-from .consistency import check_mixing, check_pseudo_label_loss, join_pixels, valid_arguments
+from .consistency import check_mixing, join_pixels, valid_arguments
 
 
 @MODELS.register_module()

@@ -10,11 +10,18 @@ from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from mmssl.models.ema_teacher import EMATeacher
-from mmssl.models.semi_base import check_node, check_weight, get_branch, prefixed, zero_loss
+from mmssl.models.semi_base import (
+    check_node,
+    check_pseudo_label_loss,
+    check_weight,
+    get_branch,
+    prefixed,
+    zero_loss,
+)
 from mmssl.registry import MODELS
 
 from .base import SemiBaseSegmentor, UnsupervisedRecord
-from .consistency import check_mixing, check_perturbation, check_pseudo_label_loss, valid_arguments
+from .consistency import check_mixing, check_perturbation, valid_arguments
 
 
 @dataclass(frozen=True)

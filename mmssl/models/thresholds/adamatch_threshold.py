@@ -25,6 +25,8 @@ class AdaMatchThreshold(Threshold):
         ValueError: If an argument is out of its range.
     """
 
+    NEEDS_LABELED = True
+
     def __init__(self, num_classes: int, threshold: float = 0.95) -> None:
         super().__init__(num_classes, threshold)
         # Only for the log: each batch has its own.

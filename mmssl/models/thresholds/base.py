@@ -27,6 +27,8 @@ class Threshold(RunState):
 
     # Whether the mean loss of labeled images has to be observed before the unsupervised loss begins.
     NEEDS_WARMUP = False
+    # Whether `labeled_probs` are needed.
+    NEEDS_LABELED = False
 
     def __init__(self, num_classes: int, threshold: float | None = None) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mmssl.functional.thresholds import dash_threshold, distribution_cross_entropy, one_hot_logits
+from mmssl.functional.thresholds import dash_threshold, distribution_cross_entropy, one_hot_logits, sharpened_logits
 from mmssl.registry import MODELS
 
 from .base import Threshold
@@ -58,6 +58,8 @@ class DashThreshold(Threshold):
         self.check_number('warmup_momentum', warmup_momentum, lambda value: 0 < value <= 1, 'in (0, 1]')
         self.base, self.gamma, self.minimum, self.interval = base, gamma, minimum, interval
         self.temperature, self.warmup_momentum = temperature, warmup_momentum
+        # Only for the log.
+        self._used: Tensor | None = None
         self.add_state('labeled_loss', torch.zeros(()))
         self.add_state('observed', torch.zeros((), dtype=torch.long))
         self.add_state('steps', torch.zeros((), dtype=torch.long))
@@ -84,7 +86,8 @@ class DashThreshold(Threshold):
         Returns:
             (N, C).
         """
-        return torch.where(self.loss_threshold > self.minimum, logits / self.temperature, one_hot_logits(logits))
+        soft = sharpened_logits(logits, self.temperature)
+        return torch.where(self.loss_threshold > self.minimum, soft, one_hot_logits(logits))
 
     @torch.no_grad()
     def forward(
@@ -97,10 +100,11 @@ class DashThreshold(Threshold):
         """Weights in {0, 1}, then one more iteration is counted; see :meth:`Threshold.forward`."""
         # Softmax of the logarithm is the probability again, so that aligned probabilities are judged as aligned.
         logits = probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
-        weight = distribution_cross_entropy(logits, self.target_logits(logits)) <= self.loss_threshold
+        self._used = self.loss_threshold
+        weight = distribution_cross_entropy(logits, self.target_logits(logits)) <= self._used
         self.steps += 1
         return weight.float()
 
     def statistics(self) -> dict[str, Tensor]:
-        """The present threshold; it is one of the loss, not of the confidence."""
-        return dict(threshold=self.loss_threshold)
+        """The threshold of the last batch; it is one of the loss, not of the confidence."""
+        return {} if self._used is None else dict(threshold=self._used)

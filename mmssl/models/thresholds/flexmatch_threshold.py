@@ -51,6 +51,8 @@ class FlexMatchThreshold(Threshold):
         if num_samples is not None:
             self.check_number('num_samples', num_samples, lambda count: count >= 1, 'an integer >= 1, or None', int)
         self.warmup, self.num_samples = warmup, num_samples
+        # Only for the log.
+        self._used: Tensor | None = None
         # Length of a table that was not loaded, since it is of another data set.
         self.refused: int | None = None
         # Last confident prediction of each image, -1: none so far.
@@ -129,7 +131,8 @@ class FlexMatchThreshold(Threshold):
         """
         self._check_ids(sample_ids)
         confidence, labels = probs.max(dim=1)
-        weight = (confidence >= self.class_thresholds()[labels]).float()
+        self._used = self.class_thresholds()
+        weight = (confidence >= self._used[labels]).float()
         ids = sample_ids.to(probs.device, non_blocking=True)
         self._take_in(*(gather_batch(values) for values in (ids, confidence, labels)))
         return weight
@@ -167,3 +170,7 @@ class FlexMatchThreshold(Threshold):
         counts = self.last_prediction.new_zeros(self.num_classes + 1)
         counts.scatter_add_(0, self.last_prediction + 1, torch.ones_like(self.last_prediction))
         return flexmatch_thresholds(flexmatch_status(counts[1:], counts[0], self.warmup), self.threshold)
+
+    def statistics(self) -> dict[str, Tensor]:
+        """Mean over the classes of the thresholds of the last batch."""
+        return {} if self._used is None else dict(threshold=self._used.mean())
