@@ -4,6 +4,7 @@ from mmssl.registry import DATASETS
 from mmssl.utils.optional import is_importable, register_missing
 from mmssl.utils.split_list import SplitEntry, read_split_list
 
+from .face_pairs_dataset import FacePairsDataset
 from .labeled_subset import LabeledSubset
 from .multi_source_dataset import MultiSourceDataset
 from .noisy_label_dataset import NoisyLabelDataset
@@ -15,9 +16,9 @@ from .transforms import __all__ as _transforms
 from .unlabeled_image_dataset import UnlabeledImageDataset
 
 __all__ = [
-    'Draw', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'NoisyLabelDataset', 'SplitEntry', 'Subset',
-    'UnlabeledImageDataset', 'describe_sources', 'full_length', 'nearest_batch_sizes', 'read_split_list',
-    'stateless_randomness', *_transforms
+    'Draw', 'FacePairsDataset', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'NoisyLabelDataset',
+    'SplitEntry', 'Subset', 'UnlabeledImageDataset', 'describe_sources', 'full_length', 'nearest_batch_sizes',
+    'read_split_list', 'stateless_randomness', *_transforms
 ]
 
 if is_importable('mmseg'):
