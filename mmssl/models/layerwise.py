@@ -12,6 +12,8 @@ from mmssl.functional.grad_relu import held_fixed
 from mmssl.models.average_head import AverageHead
 from mmssl.utils.layer_names import check_no_checkpointing, find_layers, is_trained
 
+KEY = 'custom_hooks: mmssl.EMAHeadHook.layer'
+
 
 @dataclass(frozen=True)
 class SeenLayer:
@@ -43,6 +45,7 @@ class LayerwiseMixin:
     Attributes:
         average_head: The averaged layers, or ``None``.
         grad_relu_layers: Paths of the layers that learn from supervised losses alone.
+        unsupervised_forwards: Forwards of unlabeled images so far, in this process.
     """
 
     MODELS_HELD: ClassVar[tuple[str, ...]]
@@ -55,6 +58,8 @@ class LayerwiseMixin:
         # Sub-model -> path of its averaged layer.
         self.average_layers: dict[str, str] = {}
         self._checked_outputs: set[str] = set()
+        self.unsupervised_forwards = 0
+        self._awaits_average_loss = False
 
     def trained_models(self) -> dict[str, nn.Module]:
         """The sub-models that learn by gradient, by name; a teacher is none."""
@@ -139,7 +144,16 @@ class LayerwiseMixin:
         self.average_head = AverageHead(layers, **options)
 
     def update_average_head(self) -> None:
-        """Move the averaged layers, after an optimizer step."""
+        """Move the averaged layers, after an optimizer step.
+
+        Raises:
+            RuntimeError: The model's ``loss`` has no averaged loss.
+        """
+        if self._awaits_average_loss:
+            raise RuntimeError(
+                f'{type(self).__name__}.loss ran unlabeled images through {", ".join(self.average_layers.values())}, '
+                'but added no averaged loss; it must call `average_loss` with what `unsupervised_forward` yields'
+            )
         if self.average_head is not None:
             self.average_head.update()
 
@@ -164,6 +178,8 @@ class LayerwiseMixin:
         finally:
             for handle in handles:
                 handle.remove()
+            self.unsupervised_forwards += 1
+            self._awaits_average_loss = self._awaits_average_loss or bool(seen)
 
     def average_loss(
         self, seen: Sequence[SeenLayer], loss: Callable[..., Tensor], ramp: float = 1.0
@@ -182,33 +198,45 @@ class LayerwiseMixin:
         """
         if not seen:
             raise ValueError(
-                f'custom_hooks: mmssl.EMAHeadHook.layer: {", ".join(self.average_layers.values())} takes no part in '
-                'the forward of unlabeled images; name the final layer of the model'
+                f'{KEY}: {", ".join(self.average_layers.values())} takes no part in the forward of unlabeled images; '
+                'name the final layer of the model'
             )
+        self._awaits_average_loss = False
         layers = {name: self.get_submodule(path) for name, path in self.average_layers.items()}
         value = self.average_head.loss(layers, [(entry.name, entry.features) for entry in seen], loss)
         return ramp * self.average_head.loss_weight * value
 
-    def check_final(self, seen: Sequence[SeenLayer], outputs: Sequence[Tensor]) -> None:
-        """Once for each sub-model, check that what its averaged layer returns are the logits.
+    def check_final(
+        self, seen: Sequence[SeenLayer], logits: Tensor, finish: Callable[[Tensor], Tensor] | None = None
+    ) -> None:
+        """Check, once for each sub-model, that its averaged layer makes the logits.
 
         Args:
-            seen: Passes through averaged layers.
-            outputs: What the model made of each as its logits.
+            seen: What one forward has noted.
+            logits: What it returned.
+            finish: What the model does to the layer's output, such as to resize it. Default: nothing.
 
         Raises:
-            ValueError: They differ, so another layer comes after it.
+            ValueError: The layer ran not exactly once, or it is not the last one.
         """
-        for entry, logits in zip(seen, outputs, strict=True):
-            if entry.name in self._checked_outputs:
-                continue
-            if entry.output.shape != logits.shape or not torch.equal(entry.output.detach(), logits.detach()):
-                raise ValueError(
-                    f'custom_hooks: mmssl.EMAHeadHook.layer: {self.average_layers[entry.name]} is not the layer that '
-                    f'makes the logits: it returns {tuple(entry.output.shape)}, the logits are {tuple(logits.shape)}'
-                    f'{" with other values" if entry.output.shape == logits.shape else ""}; name the final layer'
-                )
-            self._checked_outputs.add(entry.name)
+        if self.average_head is None:
+            return
+        if len(seen) != 1:
+            raise ValueError(
+                f'{KEY}: {", ".join(self.average_layers.values())} must run once in a forward of unlabeled images, it '
+                f'ran {len(seen)} times; name the final layer of the model'
+            )
+        (entry,) = seen
+        if entry.name in self._checked_outputs:
+            return
+        output = entry.output if finish is None else finish(entry.output)
+        if output.shape != logits.shape or not torch.equal(output.detach(), logits.detach()):
+            raise ValueError(
+                f'{KEY}: {self.average_layers[entry.name]} is not the layer that makes the logits: its output is '
+                f'{tuple(output.shape)}, the logits are {tuple(logits.shape)}'
+                f'{" with other values" if output.shape == logits.shape else ""}; name the final layer'
+            )
+        self._checked_outputs.add(entry.name)
 
 
 def noting(seen: list[SeenLayer], name: str) -> Callable[..., None]:

@@ -134,6 +134,20 @@ def zero_loss(losses: Mapping[str, Any]) -> Tensor:
 
 
 @contextmanager
+def statistics_kept(module: nn.Module) -> Iterator[None]:
+    """Inside the block, running statistics of BatchNorm stay as they are: what passes has been counted before."""
+    norms = [child for child in module.modules() if isinstance(child, nn.modules.batchnorm._BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+
+
+@contextmanager
 def eval_mode(module: nn.Module) -> Iterator[None]:
     """Put ``module`` into eval mode inside the block and restore every sub-module's own mode after it."""
     modes = [(child, child.training) for child in module.modules()]
@@ -214,8 +228,8 @@ class SemiModel(LayerwiseMixin):
 
     It comes before the stock base class (``BaseSegmentor``, ``BaseClassifier``). A sub-class names its sub-models in
     ``MODELS_HELD``, the one that predicts by default in ``PREDICT_ON`` if it is not the first, and its options in
-    ``TRAIN_DEFAULTS``; its ``__init__`` calls :func:`multi_branch_preprocessor`, the stock ``__init__`` and
-    :meth:`init_semi`, in this order.
+    ``TRAIN_DEFAULTS``, and runs forwards of unlabeled images as :class:`LayerwiseMixin` says; its ``__init__`` calls
+    :func:`multi_branch_preprocessor`, the stock ``__init__`` and :meth:`init_semi`, in this order.
     """
 
     MODELS_HELD: ClassVar[tuple[str, ...]] = ()

@@ -39,7 +39,7 @@ class Toy(LayerwiseMixin, nn.Module):
         losses = dict(sup=F.cross_entropy(self.student(x), y))
         with self.unsupervised_forward() as seen:
             logits = self.student(u)
-        self.check_final(seen, [logits] * len(seen))
+        self.check_final(seen, logits)
         losses['unsup'] = 0.5 * ramp * F.cross_entropy(logits, target)
         if self.average_head is not None:
             losses['average'] = self.average_loss(seen, lambda logits: F.cross_entropy(logits, target), ramp)

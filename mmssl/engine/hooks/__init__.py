@@ -2,8 +2,10 @@
 
 from .ael_hook import AELHook
 from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .ema_head_hook import EMAHeadHook
 from .flexmatch_hook import FlexMatchHook
 from .fpl_diagnostics_hook import FPLDiagnosticsHook
+from .grad_relu_hook import GradReLUHook
 from .iteration_seed_hook import IterationSeedHook
 from .mean_teacher_hook import MeanTeacherHook
 from .min_labels_hook import MinLabelsHook
@@ -12,8 +14,10 @@ from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 __all__ = [
     'AELHook',
     'AtomicCheckpointHook',
+    'EMAHeadHook',
     'FPLDiagnosticsHook',
     'FlexMatchHook',
+    'GradReLUHook',
     'IterationSeedHook',
     'MeanTeacherHook',
     'MinLabelsHook',

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mmssl.functional.ael import box_masks, class_presence, confidence_weight
 from mmssl.models.ael import ConfidenceBank, EqualizationSampling, PresenceBank
+from mmssl.models.layerwise import SeenLayer
 from mmssl.models.mixing import AdaptiveCopyPaste, AdaptiveCutMix
 from mmssl.models.mixing.adaptive_cutmix import CutMixPlan
 from mmssl.models.seeded import global_indices
@@ -286,15 +287,22 @@ class AELSegmentor(MeanTeacherSegmentor):
         self._statistics.update({f'{prefix}_{name}': value.detach().clone() for name, value in statistics.items()})
 
     def supervised_loss(
-        self, student: BaseSegmentor, inputs: Tensor, data_samples: list[SegDataSample], with_logits: bool
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        self,
+        student: BaseSegmentor,
+        inputs: Tensor,
+        data_samples: list[SegDataSample],
+        with_logits: bool,
+        for_unsupervised: bool = True,
+    ) -> tuple[dict[str, Tensor], Tensor | None, list[SeenLayer]]:
         """The student's own losses; what it is sure of goes into the confidence bank."""
-        with_logits = with_logits or self.confidence_bank is not None
-        losses, logits = super().supervised_loss(student, inputs, data_samples, with_logits)
+        for_bank = self.confidence_bank is not None
+        losses, logits, seen = super().supervised_loss(
+            student, inputs, data_samples, with_logits or for_bank, with_logits and for_unsupervised
+        )
         if self.confidence_bank is not None:
             labels = torch.cat([sample.gt_sem_seg.data for sample in data_samples]).to(inputs.device).long()
             self.confidence_bank.update(logits, labels, self.ignore_index)
-        return losses, logits
+        return losses, logits, seen
 
     def needs_labeled_logits(self, weight: float) -> bool:
         """Whether there is a consistency loss on labeled images."""

@@ -15,7 +15,14 @@ from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
 from mmssl.models.collapse_guard import CollapseGuard
-from mmssl.models.semi_base import SemiModel, check_choice, multi_branch_preprocessor, same_parameters
+from mmssl.models.layerwise import SeenLayer
+from mmssl.models.semi_base import (
+    SemiModel,
+    check_choice,
+    multi_branch_preprocessor,
+    same_parameters,
+    statistics_kept,
+)
 
 
 @dataclass
@@ -108,22 +115,53 @@ class SemiBaseSegmentor(SemiModel, BaseSegmentor):
         metas = [dict(img_shape=inputs.shape[2:])] * len(inputs)
         return student.encode_decode(inputs, metas)
 
+    def resized(self, logits: Tensor, inputs: Tensor) -> Tensor:
+        """What a layer returned as logits, at the resolution of ``inputs``, as the stock segmentor resizes them."""
+        return resize(logits, size=inputs.shape[2:], mode='bilinear', align_corners=self.align_corners)
+
+    def segment_unlabeled(self, student: BaseSegmentor, inputs: Tensor) -> tuple[Tensor, list[SeenLayer]]:
+        """As :meth:`segment`, for a forward whose logits the unsupervised loss alone learns from.
+
+        Args:
+            student: A stock segmentor.
+            inputs: Normalized images, shape (N, 3, H, W).
+
+        Returns:
+            Logits of shape (N, C, H, W), and what the averaged layer saw, if there is one.
+        """
+        with self.unsupervised_forward() as seen:
+            logits = self.segment(student, inputs)
+        self.check_final(seen, logits, lambda output: self.resized(output, inputs))
+        return logits, seen
+
     def supervised_loss(
-        self, student: BaseSegmentor, inputs: Tensor, data_samples: list[SegDataSample], with_logits: bool
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """The student's own losses on labeled images, and its logits where they are needed.
+        self,
+        student: BaseSegmentor,
+        inputs: Tensor,
+        data_samples: list[SegDataSample],
+        with_logits: bool,
+        for_unsupervised: bool = True,
+    ) -> tuple[dict[str, Tensor], Tensor | None, list[SeenLayer]]:
+        """The student's own losses on labeled images, and its logits where the unsupervised loss needs them.
+
+        One forward makes both, unless the head has a loss of its own making or layers are treated apart
+        (``mmssl.GradReLUHook``, ``mmssl.EMAHeadHook``). Then the logits come from a second pass of the features through
+        the head, or from a second forward, if the head cannot be run alone or Grad-ReLU names layers outside it. It
+        draws its own dropout, and where layers are treated apart it leaves running statistics as they are.
 
         Args:
             student: A stock segmentor.
             inputs: Normalized images, shape (N, 3, H, W).
             data_samples: With ``gt_sem_seg``.
             with_logits: Whether to return the logits as well.
+            for_unsupervised: Whether the unsupervised loss learns from these logits.
 
         Returns:
-            The losses under the names the stock segmentor gives them, and logits of shape (N, C, H, W) or ``None``.
+            The losses under the names the stock segmentor gives them, logits of shape (N, C, H, W) or ``None``, and
+            what the averaged layer saw on their way, if there is one.
         """
         if not with_logits:
-            return student.loss(inputs, data_samples), None
+            return student.loss(inputs, data_samples), None, []
         head = getattr(student, 'decode_head', None)
         shareable = (
             type(student).loss is EncoderDecoder.loss
@@ -132,16 +170,27 @@ class SemiBaseSegmentor(SemiModel, BaseSegmentor):
             and type(head).predict is BaseDecodeHead.predict
             and type(head).predict_by_feat is BaseDecodeHead.predict_by_feat
         )
-        if not shareable:
+        apart = self.is_layerwise and for_unsupervised
+        if not shareable or (apart and self.holds_layers_outside('decode_head')):
             # The head computes its loss in its own way (cascades, queries, points): it has to run once more.
-            return student.loss(inputs, data_samples), self.segment(student, inputs)
+            losses = student.loss(inputs, data_samples)
+            if not apart:
+                return losses, self.segment(student, inputs), []
+            with statistics_kept(student):
+                return losses, *self.segment_unlabeled(student, inputs)
         features = student.extract_feat(inputs)
         output = head.forward(features)
         losses = add_prefix(head.loss_by_feat(output, data_samples), 'decode')
         if student.with_auxiliary_head:
             losses.update(student._auxiliary_head_forward_train(features, data_samples))
-        logits = resize(output, size=inputs.shape[2:], mode='bilinear', align_corners=head.align_corners)
-        return losses, logits
+        seen: list[SeenLayer] = []
+        if apart:
+            with self.unsupervised_forward() as seen, statistics_kept(head):
+                output = head.forward(features)
+        logits = self.resized(output, inputs)
+        if apart:
+            self.check_final(seen, logits, lambda layer_output: self.resized(layer_output, inputs))
+        return losses, logits, seen
 
     def valid_mask(self, data_samples: Sequence[SegDataSample], inputs: Tensor) -> Tensor | None:
         """Where the images are not padding, if ``semi_train_cfg.ignore_padding`` asks for it.

@@ -1,5 +1,6 @@
 """Cross pseudo supervision: two students that teach each other on unlabeled images."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar
 
@@ -7,6 +8,7 @@ import torch
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
+from mmssl.models.layerwise import SeenLayer
 from mmssl.models.semi_base import (
     check_choice,
     check_node,
@@ -105,7 +107,8 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             data_samples: The same branches; ``sup`` with ``gt_sem_seg``.
 
         Returns:
-            ``sup_student{1,2}.*`` and ``unsup_loss``, which add up to the total, and statistics ``unsup_*``.
+            ``sup_student{1,2}.*``, ``unsup_loss`` and, with ``mmssl.EMAHeadHook``, ``unsup_avg_loss``, which add up to
+            the total, and statistics ``unsup_*``.
 
         Raises:
             ValueError: If a branch is missing from the batch or the batch cannot be mixed.
@@ -118,11 +121,15 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
 
         losses: dict[str, Any] = {}
         logits: list[list[Tensor]] = [[], []]
+        seen: list[list[SeenLayer]] = [[], []]
         for index, (name, student) in enumerate(zip(self.MODELS_HELD, self.models_held, strict=True)):
-            sup_losses, sup_logits = self.supervised_loss(student, labeled, labeled_samples, with_logits=on_labeled)
+            sup_losses, sup_logits, sup_seen = self.supervised_loss(
+                student, labeled, labeled_samples, with_logits=on_labeled
+            )
             losses.update(self.named_supervised_losses(sup_losses, name))
             if on_labeled:
                 logits[index].append(sup_logits)
+                seen[index].extend(sup_seen)
 
         if weight == 0:
             # Attached to the graph: no rank may find a loss missing.
@@ -141,7 +148,9 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
             valid = None if valid is None else self.mix(valid[:, None], masks)[:, 0]
             truth = None if truth is None else self.mix(truth[:, None], masks)[:, 0]
         for index, student in enumerate(self.models_held):
-            logits[index].append(self.segment(student, images))
+            own_logits, own_seen = self.segment_unlabeled(student, images)
+            logits[index].append(own_logits)
+            seen[index].extend(own_seen)
         if targets is None:
             # The forward that is trained makes the labels too: no second pass, as published without mixing.
             target_parts = [[part.detach() for part in parts] for parts in logits]
@@ -161,15 +170,23 @@ class CrossPseudoSupervision(SemiBaseSegmentor):
 
         # One call over both directions, so that a loss that balances itself against cross entropy does it with one
         # ratio for both, as FPL's released code. The mean over both halves is doubled to the sum of the two terms.
-        student_logits = [join_pixels(parts) for parts in logits]
-        target_logits = [join_pixels(parts) for parts in target_parts]
-        unsup_loss = self.unsup_loss(
-            torch.cat(student_logits),
-            torch.cat(target_logits[::-1]),
-            **({} if all_valid is None else valid_arguments(torch.cat([all_valid, all_valid]))),
-        )
-        losses['unsup_loss'] = 2 * weight * unsup_loss
+        target_logits = torch.cat([join_pixels(parts) for parts in target_parts][::-1])
+        arguments = {} if all_valid is None else valid_arguments(torch.cat([all_valid, all_valid]))
+
+        def both_ways(logits: Sequence[Sequence[Tensor]]) -> Tensor:
+            return 2 * self.unsup_loss(torch.cat([join_pixels(parts) for parts in logits]), target_logits, **arguments)
+
+        losses['unsup_loss'] = weight * both_ways(logits)
         losses.update(prefixed(getattr(self.unsup_loss, 'statistics', {}), 'unsup_'))
+        if self.average_head is not None:
+            batches = [labeled, images] if on_labeled else [images]
+
+            def average(*outputs: Tensor) -> Tensor:
+                halves = outputs[: len(batches)], outputs[len(batches) :]
+                return both_ways([[self.resized(*pair) for pair in zip(half, batches, strict=True)] for half in halves])
+
+            ramp = weight / self.semi_train_cfg['unsup_weight']
+            losses['unsup_avg_loss'] = self.average_loss([*seen[0], *seen[1]], average, ramp)
         if self.recording:
             self.record = UnsupervisedRecord(
                 inputs=images.detach(),

@@ -10,6 +10,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from mmssl.models.ema_teacher import EMATeacher
+from mmssl.models.layerwise import SeenLayer
 from mmssl.models.semi_base import (
     check_node,
     check_pseudo_label_loss,
@@ -36,6 +37,8 @@ class ConsistencyTerm:
         valid: False on padding, bool, shape (N, H, W), or ``None`` if padding counts.
         truth: Hidden labels while recording, int64, shape (N, H, W), or ``None``.
         logits: The student's logits, shape (N, C, H, W); ``None`` until the student has seen the images.
+        seen: What the student's averaged layer saw in the forward that made them, if there is one.
+        place: Place of the term's first image in that forward.
     """
 
     name: str
@@ -45,6 +48,8 @@ class ConsistencyTerm:
     valid: Tensor | None = None
     truth: Tensor | None = None
     logits: Tensor | None = None
+    seen: SeenLayer | None = None
+    place: int = 0
 
 
 @MODELS.register_module()
@@ -166,8 +171,9 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
             data_samples: The same branches; ``sup`` with ``gt_sem_seg``.
 
         Returns:
-            ``sup_student.*`` and ``unsup_loss``, which add up to the total, and statistics ``unsup_*``. With several
-            terms, the statistics are means over them by their weight, and ``unsup_value_<term>`` is a term's own mean.
+            ``sup_student.*``, ``unsup_loss`` and, with ``mmssl.EMAHeadHook``, ``unsup_avg_loss``, which add up to the
+            total, and statistics ``unsup_*``. With several terms, the statistics are means over them by their weight,
+            and ``unsup_value_<term>`` is a term's own mean.
 
         Raises:
             ValueError: If a branch is missing, the batch cannot be mixed, or nothing updates the teacher.
@@ -178,7 +184,7 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
             get_branch(inputs, branch)  # missing branches are found before the loss begins to use them
         weight = self.next_unsup_weight()
         with_logits = self.needs_labeled_logits(weight)
-        sup_losses, sup_logits = self.supervised_loss(self.student, labeled, labeled_samples, with_logits)
+        sup_losses, sup_logits, sup_seen = self.supervised_loss(self.student, labeled, labeled_samples, with_logits)
         losses = self.named_supervised_losses(sup_losses, 'student')
         if weight == 0:
             # Attached to the graph: no rank may find a loss missing.
@@ -189,11 +195,12 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
         self.watch_pseudo_labels(labeled_samples, [terms[0].target_logits], terms[0].valid)
         labeled_term = self.labeled_term(labeled, labeled_samples, sup_logits)
         if labeled_term is not None:
-            terms.append(labeled_term)
+            terms.append(replace(labeled_term, seen=one_or_none(sup_seen)))
         total, statistics = 0, {}
         shares = max(sum(term.share for term in terms), torch.finfo(torch.float32).tiny)
-        for term in terms:
-            value = self.unsup_loss(term.logits, term.target_logits, **self.pixel_arguments(term))
+        arguments = [self.pixel_arguments(term) for term in terms]
+        for term, own in zip(terms, arguments, strict=True):
+            value = self.unsup_loss(term.logits, term.target_logits, **own)
             total = total + term.share * value
             for name, number in getattr(self.unsup_loss, 'statistics', {}).items():
                 statistics[name] = statistics.get(name, 0) + term.share / shares * number
@@ -201,6 +208,19 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
                 statistics[f'value_{term.name}'] = value.detach()
         losses['unsup_loss'] = weight * total
         losses.update(prefixed(statistics, 'unsup_'))
+        if self.average_head is not None:
+            passes = list({id(term.seen): term.seen for term in terms}.values())
+
+            def average(*outputs: Tensor) -> Tensor:
+                total = 0
+                for term, own in zip(terms, arguments, strict=True):
+                    output = next(out for out, seen in zip(outputs, passes, strict=True) if seen is term.seen)
+                    output = self.resized(output[term.place : term.place + len(term.images)], term.images)
+                    total = total + term.share * self.unsup_loss(output, term.target_logits, **own)
+                return total
+
+            ramp = weight / self.semi_train_cfg['unsup_weight']
+            losses['unsup_avg_loss'] = self.average_loss(passes, average, ramp)
         if self.recording:
             first = terms[0]
             self.record = UnsupervisedRecord(
@@ -245,12 +265,16 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
             strong = replace(view, name=branch, share=share, images=images)
             terms.append(self.mix_view(strong, get_branch(data_samples, branch)))
         # One forward for all strong views, as in UniMatch: BatchNorm sees them together.
-        logits = self.segment(self.student, torch.cat([term.images for term in terms]))
-        parts = logits.split([len(term.images) for term in terms])
-        terms = [replace(term, logits=part) for term, part in zip(terms, parts, strict=True)]
+        logits, seen = self.segment_unlabeled(self.student, torch.cat([term.images for term in terms]))
+        place = 0
+        for index, term in enumerate(terms):
+            part = logits[place : place + len(term.images)]
+            terms[index] = replace(term, logits=part, seen=one_or_none(seen), place=place)
+            place += len(part)
         if self.feature_perturbation is not None:
             with perturbed_features(self.student.backbone, self.feature_perturbation):
-                terms.append(replace(view, logits=self.segment(self.student, weak)))
+                logits, seen = self.segment_unlabeled(self.student, weak)
+            terms.append(replace(view, logits=logits, seen=one_or_none(seen)))
         return terms
 
     def mix_view(self, view: ConsistencyTerm, data_samples: Sequence[SegDataSample]) -> ConsistencyTerm:
@@ -294,6 +318,11 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
             term: With student logits.
         """
         return {} if term.valid is None else valid_arguments(term.valid)
+
+
+def one_or_none(seen: Sequence[SeenLayer]) -> SeenLayer | None:
+    """What an averaged layer saw in one forward; ``None`` if there is no such layer."""
+    return seen[0] if seen else None
 
 
 @contextmanager
