@@ -231,8 +231,8 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
             data_samples: The same branches; ``sup`` with ``gt_label``.
 
         Returns:
-            ``sup_student.*``, ``unsup_loss`` and, for FreeMatch, ``unsup_fairness_loss``, which add up to the total,
-            and statistics ``unsup_*``.
+            ``sup_student.*``, ``unsup_loss`` and, for FreeMatch, ``unsup_fairness_loss`` and, with
+            ``mmssl.EMAHeadHook``, ``unsup_avg_loss``, which add up to the total, and statistics ``unsup_*``.
 
         Raises:
             ValueError: If a branch is missing, or nothing updates the teacher.
@@ -275,6 +275,7 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
         if cfg['fairness_weight']:
             losses['unsup_fairness_loss'] = ramp * cfg['fairness_weight'] * self.fairness(logits, weights)
         if self.average_head is not None:
+            self.check_final(seen, logits)
 
             def average(output: Tensor) -> Tensor:
                 return self.unsup_loss(output, target_logits, **arguments)
