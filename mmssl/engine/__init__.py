@@ -1,3 +1,3 @@
-"""Hooks, loops (and later optimizer wrappers) of mmssl."""
+"""Hooks, loops and optimizer wrappers of mmssl."""
 
-from . import hooks, loops  # noqa: F401
+from . import hooks, loops, optimizers  # noqa: F401
