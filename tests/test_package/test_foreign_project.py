@@ -114,6 +114,7 @@ except ImportError as error:
 PROJECT = {
     'supervised': {'decode.loss_ce'},
     'ohem': {'decode.loss_ce', 'decode.loss_ohem'},
+    'surgery': {'decode.loss_ce', 'aux.loss_ce', 'surgery_conflict', 'surgery_coefficient'},
     'two_sources': {'decode.loss_ce'},
     'own_method': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
     'cps': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
