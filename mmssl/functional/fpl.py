@@ -47,6 +47,32 @@ def compute_dtype(*tensors: Tensor) -> torch.dtype:
     return torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32
 
 
+def check_logits(where: str, logits: Tensor, weight: Tensor | None = None, valid: Tensor | None = None) -> None:
+    """Shapes and dtypes that every loss on logits needs.
+
+    Args:
+        where: Who asks, the start of the message.
+        logits: (N, C, *).
+        weight: Factor of each pixel, or None.
+        valid: Mask of the pixels that count, or None.
+
+    Raises:
+        ValueError: Something does not fit; says what was found and what is needed.
+    """
+    shape = tuple(logits.shape)
+    if logits.dim() < 2 or shape[1] < 2:
+        raise ValueError(f'{where}: `logits` must be (N, C, *) with at least 2 classes, got shape {shape}')
+    if not logits.is_floating_point():
+        raise ValueError(f'{where}: `logits` must be floating point scores before softmax, got {logits.dtype}')
+    pixels = shape[:1] + shape[2:]
+    for name, tensor in (('weight', weight), ('valid', valid)):
+        if tensor is not None and tuple(tensor.shape) != pixels:
+            raise ValueError(f'{where}: `{name}` must have the shape {pixels} of `logits` {shape} without its classes, '
+                             f'got {tuple(tensor.shape)}')
+    if valid is not None and valid.dtype != torch.bool:
+        raise ValueError(f'{where}: `valid` must be a bool mask, got {valid.dtype}')
+
+
 def check_pixel_inputs(where: str, logits: Tensor, target_logits: Tensor, weight: Tensor | None,
                        valid: Tensor | None) -> None:
     """Shapes and dtypes that every loss between a student's and a teacher's logits needs.
@@ -61,22 +87,13 @@ def check_pixel_inputs(where: str, logits: Tensor, target_logits: Tensor, weight
     Raises:
         ValueError: Something does not fit; says what was found and what is needed.
     """
-    shape = tuple(logits.shape)
-    if logits.dim() < 2 or shape[1] < 2:
-        raise ValueError(f'{where}: `logits` must be (N, C, *) with at least 2 classes, got shape {shape}')
-    if not logits.is_floating_point() or not target_logits.is_floating_point():
-        raise ValueError(f'{where}: `logits` and `target_logits` must be floating point scores before softmax, got '
-                         f'{logits.dtype} and {target_logits.dtype}')
+    check_logits(where, logits, weight, valid)
     if target_logits.shape != logits.shape:
-        raise ValueError(f'{where}: `target_logits` must have the shape of `logits` {shape}, got '
+        raise ValueError(f'{where}: `target_logits` must have the shape of `logits` {tuple(logits.shape)}, got '
                          f'{tuple(target_logits.shape)}')
-    pixels = shape[:1] + shape[2:]
-    for name, tensor in (('weight', weight), ('valid', valid)):
-        if tensor is not None and tuple(tensor.shape) != pixels:
-            raise ValueError(f'{where}: `{name}` must have the shape {pixels} of `logits` {shape} without its classes, '
-                             f'got {tuple(tensor.shape)}')
-    if valid is not None and valid.dtype != torch.bool:
-        raise ValueError(f'{where}: `valid` must be a bool mask, got {valid.dtype}')
+    if not target_logits.is_floating_point():
+        raise ValueError(f'{where}: `target_logits` must be floating point scores before softmax, got '
+                         f'{target_logits.dtype}')
 
 
 def mean_denominator(logits: Tensor, valid: Tensor | None, reduction: str, avg_factor: float | Tensor | None,

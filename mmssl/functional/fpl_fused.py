@@ -16,16 +16,14 @@ Four ideas carry it:
 4. Y enters as a threshold on the teacher's logits, and masks are floats: no gather, no index, no infinity.
 """
 
-import os
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from .blocks import Piece, as_images, blocks, columns_of, for_each, parts
 from .fpl import (
     MAX_PIXEL_LOSS,
     accurate_log1p,
@@ -44,8 +42,6 @@ __all__ = ['fpl_loss']  # the rest is how
 CPU_BLOCK, CPU_RANK_BLOCK, CPU_ROWS_BLOCK = 1 << 16, 1 << 15, 1 << 13
 # On a GPU every operation is a kernel launch, so blocks are as large as the memory of two tensors of logits allows.
 GPU_BLOCK = 1 << 19
-
-Piece = tuple[slice, slice]  # images and pixels
 
 
 class FPLOptions(NamedTuple):
@@ -126,11 +122,6 @@ def sorting_network(size: int, top: int) -> tuple[tuple[int, int], ...]:
             wanted |= {i, j}
             kept.append((i, j))
     return tuple(reversed(kept))
-
-
-def parts(width: int, size: int) -> list[slice]:
-    """Slices of at most ``size`` that cover ``width``."""
-    return [slice(start, min(start + size, width)) for start in range(0, width, size)]
 
 
 class Workspace:
@@ -335,77 +326,6 @@ def block_loss(logits: Tensor, target: Tensor, work: Workspace, factor: Tensor |
     loss = x.clamp(min=0) + accurate_log1p(torch.exp(-x.abs()))
     entropy = block_cross_entropy(logits, target, loss, unsure) if with_cross_entropy else None
     return loss, ranked, weight, entropy
-
-
-def blocks(num_images: int, num_pixels: int, size: int) -> Iterator[Piece]:
-    """Cut (images, pixels) into pieces of about ``size`` pixels: parts of one image, or several whole images."""
-    if num_pixels >= size or num_images == 1:
-        for image in range(num_images):
-            for start in range(0, num_pixels, size):
-                yield slice(image, image + 1), slice(start, min(start + size, num_pixels))
-    elif num_pixels:
-        images = max(size // num_pixels, 1)
-        for image in range(0, num_images, images):
-            yield slice(image, min(image + images, num_images)), slice(0, num_pixels)
-
-
-def columns_of(tensor: Tensor, piece: Piece, dtype: torch.dtype) -> Tensor:
-    """One piece of a (N, C, P) tensor as (C, n) with contiguous rows: a view where it can be."""
-    images, pixels = piece
-    if images.stop - images.start == 1:
-        columns = tensor[images.start, :, pixels]
-    else:
-        columns = tensor[images].transpose(0, 1).flatten(1)
-    columns = columns.to(dtype)
-    return columns if columns.stride(1) == 1 else columns.contiguous()
-
-
-@lru_cache(maxsize=8)
-def single_threads(count: int, process: int) -> ThreadPoolExecutor:
-    """``count`` threads whose tensor operations each run on one core, for the life of ``process``.
-
-    PyTorch's number of threads is a setting of each thread that new threads take over from the last one who set it;
-    so it is put back. A forked process has none of these threads, hence the second key.
-    """
-    started = threading.Barrier(count + 1)
-
-    def start() -> None:
-        torch.get_num_threads()  # makes the thread take over the common setting now and not over ours later
-        torch.set_num_threads(1)
-        started.wait()
-
-    pool = ThreadPoolExecutor(count, thread_name_prefix='mmssl-fpl')
-    for _ in range(count):
-        pool.submit(start)
-    started.wait()
-    torch.set_num_threads(count)
-    return pool
-
-
-def for_each(pieces: list[Piece], make_worker: Callable[[], Callable[[Piece], None]], num_threads: int) -> None:
-    """Call a worker with every piece; with several threads, each has a worker of its own and takes what is next."""
-    todo = iter(pieces)  # shared: the interpreter hands out each element once
-    inference = torch.is_inference_mode_enabled()
-
-    def run() -> None:
-        # Settings of the thread; in this order, since inference_mode(False) switches gradients on.
-        with torch.inference_mode(inference), torch.no_grad():
-            worker = make_worker()
-            for piece in todo:
-                worker(piece)
-
-    num_threads = min(num_threads, len(pieces))
-    if num_threads <= 1:
-        run()
-        return
-    pool = single_threads(torch.get_num_threads(), os.getpid())
-    for future in [pool.submit(run) for _ in range(num_threads)]:
-        future.result()
-
-
-def as_images(tensor: Tensor) -> Tensor:
-    """(N, C, *) as (N, C, P), and (N, C) as one image of N pixels, (1, C, N); a view where it can be."""
-    return tensor.T.unsqueeze(0) if tensor.dim() == 2 else tensor.flatten(2)
 
 
 class FusedFPL(torch.autograd.Function):

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))  # the names of this checkout, installed or not
 STORED = ROOT / 'tests' / 'api_surface.json'
 
 # What other projects import: the package itself and its maths.
-FUNCTIONAL = ('ael', 'cutmix', 'fpl', 'fpl_diagnostics', 'fpl_fused', 'ohem')
+FUNCTIONAL = ('adr', 'adr_fused', 'ael', 'cutmix', 'fpl', 'fpl_diagnostics', 'fpl_fused', 'ohem')
 MODULES = ('mmssl', *(f'mmssl.functional.{name}' for name in FUNCTIONAL))
 
 

@@ -3,13 +3,13 @@
 import math
 
 import torch
-from mmengine.dist import all_reduce, get_world_size
 from torch import Tensor
 
 from mmssl.functional.fpl import K_RULES, WEIGHT_BOUNDS, WEIGHT_MODES, check_pixel_inputs
 from mmssl.functional.fpl_fused import fpl_loss
 from mmssl.registry import MODELS
 
+from .base_loss import sum_over_ranks
 from .pseudo_label_loss import PseudoLabelLoss, valid_means
 
 
@@ -98,10 +98,3 @@ class FPLLoss(PseudoLabelLoss):
             if self.options['balance'] is not None:
                 self.statistics['balance'] = result.balance
         return result.loss
-
-
-def sum_over_ranks(values: Tensor) -> Tensor:
-    """Sum of each number over all processes; ``values`` itself in a single one."""
-    if get_world_size() > 1:
-        all_reduce(values, 'sum')
-    return values

@@ -1,24 +1,19 @@
 """What the losses between a student's and a teacher's logits share: arguments, checks, reduction and statistics."""
 
-import math
-from collections.abc import Callable
-from typing import Any
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmssl.functional.fpl import check_pixel_inputs, compute_dtype, mean_denominator
-from mmssl.utils.values import check_choice, check_number
 
-REDUCTIONS = ('mean', 'sum', 'none')
+from .base_loss import BaseLoss
 
 
-class PseudoLabelLoss(nn.Module):
+class PseudoLabelLoss(BaseLoss):
     """Base of the losses that any semi-supervised model takes as its ``unsup_loss``.
 
     A subclass implements :meth:`pixel_loss`; :meth:`forward` gives all of them one contract. The denominator of
     ``reduction='mean'`` is the number of valid pixels, those that the method leaves out (below a threshold) included,
-    or ``avg_factor``. After each call ``statistics`` holds detached scalars, to be logged.
+    or ``avg_factor``.
 
     Args:
         loss_weight: Factor of the loss, finite.
@@ -27,32 +22,7 @@ class PseudoLabelLoss(nn.Module):
     """
 
     def __init__(self, loss_weight: float = 1., reduction: str = 'mean', loss_name: str = 'loss_pseudo') -> None:
-        super().__init__()
-        self.check_number('loss_weight', loss_weight, math.isfinite, 'finite')
-        self.check_choice('reduction', reduction, REDUCTIONS)
-        self.loss_weight = loss_weight
-        self.reduction = reduction
-        self._loss_name = loss_name
-        self.statistics: dict[str, Tensor] = {}
-
-    @property
-    def loss_name(self) -> str:
-        """Key of the loss in mmseg's log."""
-        return self._loss_name
-
-    @property
-    def config_name(self) -> str:
-        """The ``type`` that a config writes, the start of every message."""
-        return f'mmssl.{type(self).__name__}'
-
-    def check_number(self, key: str, value: Any, condition: Callable[[Any], bool], allowed: str,
-                     kind: type | tuple[type, ...] = (int, float)) -> None:
-        """:func:`mmssl.utils.values.check_number` of an argument of this loss."""
-        check_number(value, f'{self.config_name}: `{key}`', condition, allowed, kind)
-
-    def check_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
-        """:func:`mmssl.utils.values.check_choice` of an argument of this loss."""
-        check_choice(value, choices, f'{self.config_name}: `{key}`')
+        super().__init__(loss_weight, reduction, loss_name)
 
     def pixel_loss(self, logits: Tensor, target_logits: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Loss of each pixel, (N, *), and maps, (N, *), whose means over valid pixels are the statistics.
@@ -62,15 +32,6 @@ class PseudoLabelLoss(nn.Module):
             target_logits: Teacher logits, same dtype and shape, detached.
         """
         raise NotImplementedError
-
-    def choose_reduction(self, reduction_override: str | None, avg_factor: float | Tensor | None) -> str:
-        """The reduction of one call; a ValueError names what does not fit."""
-        if reduction_override is not None:
-            self.check_choice('reduction_override', reduction_override, REDUCTIONS)
-        reduction = reduction_override or self.reduction
-        if reduction == 'sum' and avg_factor is not None:
-            raise ValueError(f"{self.config_name}: `avg_factor` can not be used with `reduction='sum'`")
-        return reduction
 
     def forward(self,
                 logits: Tensor,

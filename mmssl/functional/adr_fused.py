@@ -1,0 +1,527 @@
+"""The ADR penalty with its gradient in closed form: same numbers as ``adr.py``.
+
+What it costs against cross entropy is measured by ``benchmarks/adr_loss.py``.
+
+Forward keeps a few numbers of each pixel and backward writes the gradient once, so the peak is one tensor of the size
+of the logits (three for (N, C), which are small). Maps, (N, C, *), are worked on block by block, see ``blocks.py``,
+with the largest classes found by insertion, row by row: a general top-k along C would go pixel by pixel. In (N, C),
+where C may be thousands, they are searched only among the classes of the groups with the largest maxima.
+
+Of classes that tie at the border of the top tau each gets its share of the gradient: the mean over all choices.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .adr import MAX_LOG_PENALTY, MIN_LOG_PROB, MIN_PHI
+from .blocks import Piece, blocks, columns_of, for_each, parts
+from .fpl import check_logits, compute_dtype, mean_denominator
+
+__all__ = ['adr_loss']  # the rest is how
+
+# Pixels that a thread takes at a time, on rows of which the largest classes are found, and pixels in operations on all
+# rows, whose buffers must fit the cache of one core.
+CPU_BLOCK, CPU_ROWS_BLOCK = 1 << 15, 1 << 13
+GPU_BLOCK = 1 << 19  # on a GPU every operation is a kernel launch
+MAX_INSERTION = 8  # up to this tau by insertion
+MAX_SLOPE = 1e30  # derivatives of F are cut here, so that their sums are finite in float32
+LARGE_LOGIT = 100.  # below it, z - logsumexp(z) is exact enough in float32
+
+Reduce = Callable[[Tensor], Tensor]
+
+
+class ADROptions(NamedTuple):
+    """Hyper-parameters of the penalty, as documented at :func:`adr_loss`."""
+
+    topk: int = 3
+    uncertainty: str = 'entropy'
+    phi: str = 'batch'
+    norm: int = 2
+    detach_phi: bool = False
+    max_log_penalty: float = MAX_LOG_PENALTY
+
+
+class ADRResult(NamedTuple):
+    """What :func:`adr_loss` returns.
+
+    Attributes:
+        loss: The reduced loss, a scalar; (N, *) for ``reduction='none'``.
+        penalty: F of each pixel, detached, (N, *).
+        phi: Detached phi: a scalar for ``phi='batch'``, else (N, *).
+    """
+
+    loss: Tensor
+    penalty: Tensor
+    phi: Tensor
+
+
+class Pixels(NamedTuple):
+    """What the first pass over maps keeps of each pixel, (N, P) each.
+
+    Attributes:
+        largest: Largest logit.
+        log_sum: Logarithm of the sum of exp(z - largest).
+        border: The tau-th largest logit.
+        above: How many classes are above ``border``.
+        uncertainty: phi of the pixel itself, in [0, 1].
+        confidence: T.
+    """
+
+    largest: Tensor
+    log_sum: Tensor
+    border: Tensor
+    above: Tensor
+    uncertainty: Tensor
+    confidence: Tensor
+
+
+def is_any(mask: Tensor) -> bool:
+    """Whether something is True; on other devices than a CPU, where asking would wait, always."""
+    return mask.device.type != 'cpu' or bool(mask.any())
+
+
+def top_rows(logits: Tensor, k: int) -> list[Tensor]:
+    """The k largest of each column, by insertion.
+
+    Args:
+        logits: (C, n), k <= C.
+        k: At least 1.
+
+    Returns:
+        k rows (n,), in descending order.
+    """
+    slots: list[Tensor] = []
+    spares = list(logits.new_empty(k + 2, logits.shape[1]).unbind(0))
+    for row in logits.unbind(0):
+        carry, mine = row, False  # what is still to be placed, and whether it is one of the buffers
+        for rank, slot in enumerate(slots):
+            if rank == k - 1:
+                torch.maximum(slot, carry, out=slot)
+                break
+            larger = spares.pop()
+            torch.maximum(slot, carry, out=larger)
+            torch.minimum(slot, carry, out=slot)
+            if mine:
+                spares.append(carry)
+            slots[rank], carry, mine = larger, slot, True
+        if len(slots) < k:
+            slots.append(carry if mine else spares.pop().copy_(carry))
+        elif mine:
+            spares.append(carry)
+    return slots
+
+
+def top_of_rows(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row and their positions, as ``topk(k, dim=1)``.
+
+    The classes are cut into groups, class j into group j modulo their number: the k largest are among the k groups with
+    the largest maxima. So most classes are only compared.
+
+    Args:
+        logits: (N, C), k <= C.
+        k: At least 1.
+
+    Returns:
+        Values in descending order and indices, (N, k).
+    """
+    num_classes = logits.shape[1]
+    size = int(math.sqrt(num_classes / k))
+    if size < 4 or k == 1:
+        return logits.topk(k, dim=1)
+    num_groups = num_classes // size
+    covered = num_groups * size
+    groups = logits[:, :covered].unflatten(1, (size, num_groups)).amax(dim=1).topk(k, dim=1, sorted=False).indices
+    steps = torch.arange(0, covered, num_groups, device=logits.device)
+    candidates = (groups.unsqueeze(2) + steps).flatten(1)
+    if covered < num_classes:
+        rest = torch.arange(covered, num_classes, device=logits.device)
+        candidates = torch.cat([candidates, rest.expand(len(logits), -1)], dim=1)
+    values, chosen = logits.gather(1, candidates).topk(k, dim=1)
+    return values, candidates.gather(1, chosen)
+
+
+def share_of_ties(tied: Tensor, above: Tensor, topk: int) -> Tensor:
+    """The part of each class at the border: places left for it over classes that want one."""
+    return (topk - above) / tied.clamp(min=1)
+
+
+class MapPenalty:
+    """Both passes over maps, (N, C, P), classes before pixels."""
+
+    def __init__(self, logits: Tensor, options: ADROptions) -> None:
+        self.options = options
+        self.dtype, self.on_cpu = compute_dtype(logits), logits.device.type == 'cpu'
+        self.num_images, self.num_classes, self.num_pixels = logits.shape
+        self.threads = torch.get_num_threads() if self.on_cpu else 1
+        pixels = self.num_images * self.num_pixels
+        size = min(CPU_BLOCK, max(-(-pixels // self.threads), CPU_ROWS_BLOCK)) if self.on_cpu else GPU_BLOCK
+        self.size = max(min(size, pixels), 1)
+        self.rows_block = min(CPU_ROWS_BLOCK, self.size) if self.on_cpu else self.size
+
+    def for_each(self, make_worker: Callable[[], Callable[[Piece], None]]) -> None:
+        """Hand out the blocks."""
+        for_each(list(blocks(self.num_images, self.num_pixels, self.size)), make_worker, self.threads)
+
+    def buffers(self, like: Tensor, count: int) -> list[Tensor]:
+        """Space for one part of a block each."""
+        return list(like.new_empty(count, self.num_classes, self.rows_block, dtype=self.dtype).unbind(0))
+
+    def summarize(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """First pass: uncertainty and T of each pixel, (N, P)."""
+        summary = logits.new_empty(len(Pixels._fields), self.num_images, self.num_pixels, dtype=self.dtype)
+
+        def make_worker() -> Callable[[Piece], None]:
+            buffers = self.buffers(logits, 2)
+
+            def worker(piece: Piece) -> None:
+                columns = columns_of(logits, piece, self.dtype)
+                rows = columns.new_empty(len(summary), columns.shape[1])
+                self.summarize_block(columns, Pixels(*rows.unbind(0)), buffers)
+                summary[:, piece[0], piece[1]] = rows.view(len(rows), -1, piece[1].stop - piece[1].start)
+
+            return worker
+
+        self.for_each(make_worker)
+        self.pixels = Pixels(*summary.unbind(0))
+        return self.pixels.uncertainty, self.pixels.confidence
+
+    def summarize_block(self, logits: Tensor, out: Pixels, buffers: list[Tensor]) -> None:
+        """:class:`Pixels` of the columns (C, n) of one block, into rows (n,)."""
+        topk, norm, everything = self.options.topk, self.options.norm, self.options.topk == self.num_classes
+        if everything or topk == 1:
+            top = [torch.amax(logits, dim=0)]
+        else:
+            top = top_rows(logits, topk) if topk <= MAX_INSERTION else list(logits.topk(topk, dim=0).values.unbind(0))
+        out.largest.copy_(top[0])
+        out.border.copy_(top[-1])
+        out.above.copy_(sum(row > top[-1] for row in top))
+        for part in parts(logits.shape[1], self.rows_block):
+            shifted, other = (buffer[:, :part.stop - part.start] for buffer in buffers)
+            torch.sub(logits[:, part], out.largest[part], out=shifted)
+            if not self.on_cpu:
+                shifted.clamp_(min=MIN_LOG_PROB)
+            out.uncertainty[part], total = self.uncertainty_of(shifted, other)
+            if self.on_cpu and bool(out.uncertainty[part].isnan().any()):  # 0 times -inf, of an overflow
+                torch.sub(logits[:, part], out.largest[part], out=shifted).clamp_(min=MIN_LOG_PROB)
+                out.uncertainty[part], total = self.uncertainty_of(shifted, other)
+            torch.log(total, out=out.log_sum[part])
+            if everything:
+                powers = torch.ones_like(total) if norm == 1 else (shifted * 2).exp_().sum(dim=0) / total.square()
+                out.confidence[part] = powers
+        if not everything:
+            log_probs = (row - out.largest - out.log_sum for row in top)
+            out.confidence.copy_(sum(torch.exp(row * norm) for row in log_probs))
+
+    def uncertainty_of(self, shifted: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        """Uncertainty of columns z - max(z), and the sums of their exponentials. ``other`` is overwritten."""
+        torch.exp(shifted, out=other)
+        total = other.sum(dim=0)
+        if self.options.uncertainty == 'entropy':
+            weighted = other.mul_(shifted).sum(dim=0)
+            return (total.log() - weighted / total) / math.log(self.num_classes), total
+        # Sum of y (1 - y); 1 - y^2 would cancel where one class is sure.
+        weighted = (total - other).mul_(other).sum(dim=0)
+        return weighted / total.square() * (self.num_classes / (self.num_classes - 1)), total
+
+    def gradient(self, logits: Tensor, slope_confidence: Tensor, slope_uncertainty: Tensor, valid: Tensor | None,
+                 bound: Tensor | None) -> Tensor:
+        """Second pass: the gradient to the logits.
+
+        Args:
+            logits: As before.
+            slope_confidence: Gradient to T, (N, P).
+            slope_uncertainty: Gradient to the uncertainty of each pixel, (N, P).
+            valid: Pixels with a gradient, bool, (N, P), or None for all.
+            bound: The result is cut at plus and minus this.
+        """
+        gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
+        rows = torch.stack([*self.pixels, slope_confidence, slope_uncertainty])
+
+        def make_worker() -> Callable[[Piece], None]:
+            buffers = self.buffers(logits, 3)
+
+            def worker(piece: Piece) -> None:
+                columns = columns_of(logits, piece, self.dtype)
+                images = piece[0].stop - piece[0].start
+                # One image is written in place; several lie class by class in the block, image by image in memory.
+                target = gradient[piece[0].start, :, piece[1]] if images == 1 else columns.new_empty(columns.shape)
+                *pixels, alpha, beta = rows[:, piece[0], piece[1]].reshape(len(rows), -1).unbind(0)
+                self.gradient_block(columns, Pixels(*pixels), alpha, beta, target, buffers, bound)
+                if valid is not None:
+                    invalid = ~valid[piece].reshape(-1)
+                    if is_any(invalid):
+                        target.masked_fill_(invalid, 0)  # not a product: padding may hold anything, NaN too
+                if images > 1:
+                    gradient[piece[0]].copy_(target.unflatten(1, (images, -1)).transpose(0, 1))
+
+            return worker
+
+        self.for_each(make_worker)
+        return gradient
+
+    def gradient_block(self, logits: Tensor, pixels: Pixels, alpha: Tensor, beta: Tensor, target: Tensor,
+                       buffers: list[Tensor], bound: Tensor | None) -> None:
+        """Gradient of the columns (C, n) of one block, into ``target``."""
+        options = self.options
+        constant, beta = gradient_terms(pixels.uncertainty, pixels.confidence, alpha, beta, options, self.num_classes)
+        # The logarithm of a probability in one operation, where neither rounding nor overflow forbids it.
+        simple = self.on_cpu and bool((pixels.largest.abs().amax() < LARGE_LOGIT) & (beta.abs().amax() <= 1))
+        log_total = pixels.largest + pixels.log_sum
+        for part in parts(logits.shape[1], self.rows_block):
+            z, border, above = logits[:, part], pixels.border[part], pixels.above[part]
+            log_probs, probs, result = (buffer[:, :part.stop - part.start] for buffer in buffers)
+            if simple:
+                torch.sub(z, log_total[part], out=log_probs)
+            else:
+                torch.sub(z, pixels.largest[part], out=log_probs).clamp_(min=MIN_LOG_PROB).sub_(pixels.log_sum[part])
+            torch.exp(log_probs, out=probs)
+            basis = log_probs if options.uncertainty == 'entropy' else probs
+            torch.addcmul(constant[part], basis, beta[part], out=result)
+            factor = alpha[part] * options.norm
+            if options.topk == self.num_classes:
+                result += factor * probs if options.norm == 2 else factor
+            else:
+                mask = torch.ge(z, border, out=log_probs)  # as floats: comparisons that make booleans are slow
+                count = mask.sum(dim=0)
+                if is_any(count != options.topk):
+                    mask -= (1 - share_of_ties(count - above, above, options.topk)) * (z == border)
+                mask *= factor
+                if options.norm == 2:
+                    result.addcmul_(mask, probs)
+                else:
+                    result += mask
+            if bound is None:
+                torch.mul(result, probs, out=target[:, part]) if target.dtype == probs.dtype else target[:, part].copy_(
+                    result.mul_(probs))
+            else:
+                target[:, part] = result.mul_(probs).clamp_(-bound, bound)
+
+
+def gradient_terms(uncertainty: Tensor, confidence: Tensor, alpha: Tensor, beta: Tensor, options: ADROptions,
+                   num_classes: int) -> tuple[Tensor, Tensor]:
+    r"""What the gradient of a pixel has in common for all classes.
+
+    The gradient to a logit is :math:`y_j (c + b q_j + a\, t_j)`: a is the derivative of the loss to T, t that of T to y
+    (2 y or 1 for the top classes and 0 for the others), b that of the loss to the uncertainty, scaled, and q is log y
+    (entropy) or y (variance).
+
+    Args:
+        uncertainty: (N,) or (N, P).
+        confidence: T, same shape.
+        alpha: a.
+        beta: b, not scaled.
+        options: Which uncertainty and norm.
+        num_classes: C.
+
+    Returns:
+        c and b.
+    """
+    if options.uncertainty == 'entropy':
+        log_c = math.log(num_classes)
+        beta = beta * (-1 / log_c)
+        mean = uncertainty * -log_c
+    else:
+        ratio = num_classes / (num_classes - 1)
+        beta = beta * (-2 * ratio)
+        mean = 1 - uncertainty / ratio
+    return -(beta * mean) - options.norm * alpha * confidence, beta
+
+
+class RowPenalty:
+    """Both passes over samples, (N, C), in operations on all of them."""
+
+    def __init__(self, logits: Tensor, options: ADROptions) -> None:
+        self.options, self.num_classes, self.on_cpu = options, logits.shape[1], logits.device.type == 'cpu'
+        self.border = self.above = self.top = self.top_index = None
+
+    def summarize(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """First pass: uncertainty and T of each sample, (N,); keeps the probabilities and the top classes as well."""
+        topk, norm = self.options.topk, self.options.norm
+        logits = logits.to(compute_dtype(logits))
+        self.log_probs = torch.log_softmax(logits, dim=1)
+        if not self.on_cpu:
+            self.log_probs.clamp_(min=MIN_LOG_PROB)
+        self.probs = self.log_probs.exp()
+        uncertainty = self.uncertainty_of()
+        if self.on_cpu and bool(uncertainty.isnan().any()):  # 0 times -inf, of an overflow
+            self.log_probs.clamp_(min=MIN_LOG_PROB)
+            uncertainty = self.uncertainty_of()
+        self.uncertainty = uncertainty
+        if topk == self.num_classes:
+            self.confidence = self.probs.square().sum(dim=1) if norm == 2 else torch.ones_like(uncertainty)
+            return uncertainty, self.confidence
+        # One more than wanted shows whether there are ties.
+        values, index = top_of_rows(logits, topk + 1)
+        self.top_index = index[:, :topk]
+        self.top = self.probs.gather(1, self.top_index)
+        if norm == 2:
+            self.top = self.top.square()
+        border = values[:, topk - 1:topk]
+        if is_any(values[:, topk:] == border):
+            self.border, self.above = border, (values > border).sum(dim=1, keepdim=True)
+        self.confidence = self.top.sum(dim=1)
+        return uncertainty, self.confidence
+
+    def uncertainty_of(self) -> Tensor:
+        """Uncertainty of each sample, (N,)."""
+        if self.options.uncertainty == 'entropy':
+            return (self.probs * self.log_probs).sum(dim=1) * (-1 / math.log(self.num_classes))
+        return (1 - self.probs).mul_(self.probs).sum(dim=1) * (self.num_classes / (self.num_classes - 1))
+
+    def gradient(self, logits: Tensor, slope_confidence: Tensor, slope_uncertainty: Tensor, valid: Tensor | None,
+                 bound: Tensor | None) -> Tensor:
+        """Second pass, as in :class:`MapPenalty`."""
+        options = self.options
+        constant, beta = gradient_terms(self.uncertainty, self.confidence, slope_confidence, slope_uncertainty, options,
+                                        self.num_classes)
+        basis = self.log_probs if options.uncertainty == 'entropy' else self.probs
+        result = torch.addcmul(constant.unsqueeze(1), basis, beta.unsqueeze(1))
+        factor = (options.norm * slope_confidence).unsqueeze(1)
+        if self.top is None:
+            result += factor * self.probs if options.norm == 2 else factor
+        elif self.border is not None:
+            z = logits.to(result.dtype)
+            tied = z == self.border
+            share = share_of_ties(tied.sum(dim=1, keepdim=True), self.above, options.topk)
+            mask = ((z > self.border) + tied * share) * factor
+            result += mask * self.probs if options.norm == 2 else mask
+        result *= self.probs
+        if self.top is not None and self.border is None:
+            result.scatter_add_(1, self.top_index, factor * self.top)
+        if bound is not None:
+            result.clamp_(-bound, bound)
+        if valid is not None:
+            result.masked_fill_(~valid.unsqueeze(1), 0)
+        return result.to(logits.dtype)
+
+
+class FusedADR(torch.autograd.Function):
+    """F of each pixel, whose gradient is in closed form."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, valid: Tensor | None, options: ADROptions,
+                reduce: Reduce | None) -> tuple[Tensor, Tensor, Tensor]:
+        """F of each pixel, phi, and, for a batch phi, the sums [uncertainty, valid pixels, processes]."""
+        passes = RowPenalty(logits, options) if logits.dim() == 2 else MapPenalty(logits, options)
+        uncertainty, confidence = passes.summarize(logits)
+        valid = None if valid is None else valid.reshape(uncertainty.shape)
+        if options.phi == 'batch':
+            known = uncertainty if valid is None else uncertainty.masked_fill(~valid, 0)
+            count = known.new_full((), known.numel()) if valid is None else valid.sum().to(known.dtype)
+            sums = torch.stack([known.sum(), count, torch.ones_like(count)])
+            sums = sums if reduce is None else reduce(sums)
+            phi = sums[0] / sums[1].clamp(min=1)
+        else:
+            phi, sums = uncertainty.clone(), uncertainty.new_empty(0)
+        safe = phi.clamp(min=MIN_PHI)
+        log_penalty = torch.log(safe * (2 * math.pi)) * (-0.5 * options.topk) - confidence / (2 * safe)
+        penalty = log_penalty.clamp(max=options.max_log_penalty).exp_()
+        # The logits are an input, which costs no memory; changing them before backward is an error of autograd's.
+        ctx.save_for_backward(logits)
+        ctx.state = passes, uncertainty, confidence, valid, phi, log_penalty, penalty, sums
+        ctx.options, ctx.reduce = options, reduce
+        ctx.mark_non_differentiable(phi, sums)
+        return penalty.clone(), phi, sums
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        """From the gradient to each F, that to the logits."""
+        if torch.is_grad_enabled():  # only under create_graph=True; its second derivative would silently be 0
+            raise RuntimeError('adr_loss can not be differentiated twice (create_graph=True): its gradient is a closed '
+                               'form without a graph; mmssl.functional.adr.adr_penalty can')
+        logits, = ctx.saved_tensors
+        passes, uncertainty, confidence, valid, phi, log_penalty, penalty, sums = ctx.state
+        options: ADROptions = ctx.options
+        safe = phi.clamp(min=MIN_PHI)
+        change = penalty.masked_fill(log_penalty > options.max_log_penalty, 0)  # F, and 0 where it is cut
+        if valid is not None:
+            change.masked_fill_(~valid, 0)
+            confidence = confidence.masked_fill(~valid, 0)
+        to_confidence = (change / (-2 * safe)).clamp_(min=-MAX_SLOPE).mul_(grad)
+        if options.detach_phi:
+            to_uncertainty = torch.zeros_like(to_confidence)
+        else:
+            to_uncertainty = change * (confidence / (2 * safe) - 0.5 * options.topk) / safe
+            to_uncertainty = to_uncertainty.clamp_(-MAX_SLOPE, MAX_SLOPE).mul_(grad).masked_fill_(phi <= MIN_PHI, 0)
+            if options.phi == 'batch':
+                # The mean couples all samples of all processes. Each rank takes the sum of what all ranks have, so that
+                # the mean of the ranks' gradients, which DDP takes, is the gradient of one process.
+                total = to_uncertainty.sum()
+                total = total if ctx.reduce is None else ctx.reduce(total)
+                to_uncertainty = (total / sums[1].clamp(min=1)).expand_as(uncertainty)
+        # Where the penalty explodes, a float16 gradient could be infinite. Cut relative to the incoming gradient, so
+        # that a loss scaler still sees the overflow that its own factor makes.
+        bound = grad.abs().max() * torch.finfo(torch.float16).max if logits.dtype == torch.float16 else None
+        return passes.gradient(logits, to_confidence, to_uncertainty, valid, bound), None, None, None
+
+
+def adr_loss(logits: Tensor,
+             *,
+             topk: int = 3,
+             uncertainty: str = 'entropy',
+             phi: str = 'batch',
+             norm: int = 2,
+             detach_phi: bool = False,
+             max_log_penalty: float = MAX_LOG_PENALTY,
+             weight: Tensor | None = None,
+             valid: Tensor | None = None,
+             reduction: str = 'mean',
+             avg_factor: float | Tensor | None = None,
+             loss_scale: float = 1.,
+             reduce: Reduce | None = None) -> ADRResult:
+    r"""Adaptive discriminative regularization (Eq. 4), reduced.
+
+    .. math:: F_i = (2 \pi \varphi)^{-\tau/2} \exp\Big(-\frac{T_i}{2 \varphi}\Big)
+
+    Computed in float32 (float64 if the input is), also under autocast. The gradient is exact and in closed form; it
+    cannot be differentiated again (an error says so). Loss and gradient are finite for all finite logits.
+
+    Args:
+        logits: Float, (N, C, *), C >= 2.
+        topk: tau, in [1, C].
+        uncertainty: ``'entropy'`` or ``'variance'``, see :func:`mmssl.functional.adr.normalized_gini`.
+        phi: ``'batch'``: mean uncertainty of the valid pixels (Eq. 4); ``'sample'``: of each pixel itself.
+        norm: T is the squared l2 norm (2) or the l1 norm (1) of the tau largest probabilities.
+        detach_phi: Whether phi is a constant for the gradient.
+        max_log_penalty: F is cut at exp of this, with gradient 0 above; at most 50.
+        weight: Factor of each pixel, (N, *); not in phi. No gradient flows to it.
+        valid: Pixels that count, bool, (N, *). The others are in no sum or mean, whatever their logits.
+        reduction: ``'mean'`` over valid pixels, ``'sum'`` or ``'none'``.
+        avg_factor: Replaces the number of valid pixels as the denominator of ``'mean'``.
+        loss_scale: Constant factor of the result.
+        reduce: Adds a vector over all processes. Then phi is the mean over the batches of all processes, and the
+            denominator of ``'mean'`` their mean number of valid pixels, so that the mean of the processes' gradients is
+            the gradient of one process with the whole batch. For ``phi='batch'`` it is called once in forward and,
+            unless ``detach_phi``, once in backward; for ``'sample'``, once in forward if there is a ``valid``. Every
+            process must do the same. None: each process on its own.
+
+    Returns:
+        Loss, F and phi. With no valid pixel the loss is exactly 0, attached to the graph.
+
+    Raises:
+        ValueError: Fewer than two classes, more ``topk`` than classes, or shapes that do not fit.
+    """
+    check_logits('adr_loss', logits, weight, valid)
+    if topk > logits.shape[1]:
+        raise ValueError(f'adr_loss: `topk` must be at most the number of classes, {logits.shape[1]}, got {topk}')
+    options = ADROptions(topk, uncertainty, phi, norm, detach_phi, min(max_log_penalty, MAX_LOG_PENALTY))
+    shape = logits.shape[:1] + logits.shape[2:]
+    with torch.autocast(device_type=logits.device.type, enabled=False):
+        rows = logits if logits.dim() == 2 else logits.flatten(2)
+        penalty, value, sums = FusedADR.apply(rows, valid, options, reduce)
+        penalty, value = penalty.view(shape), value.view(shape) if phi == 'sample' else value
+        loss = penalty if weight is None else penalty * weight.detach().to(penalty.dtype)
+        if valid is not None:
+            loss = loss.masked_fill(~valid, 0)
+        denominator = mean_denominator(logits, valid, reduction, avg_factor, loss.dtype)
+        if reduction == 'mean' and avg_factor is None and reduce is not None:
+            if phi == 'sample' and valid is not None:
+                sums = reduce(torch.stack([denominator, denominator, torch.ones_like(denominator)]))
+            if len(sums):
+                denominator = (sums[1] / sums[2]).clamp(min=torch.finfo(loss.dtype).eps)
+        loss = loss * loss_scale if denominator is None else loss.sum() * (loss_scale / denominator)
+    return ADRResult(loss, penalty.detach(), value)

@@ -1,0 +1,68 @@
+"""What all losses share: their arguments, and the checks of these; and sums over all processes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mmengine.dist import all_reduce, get_world_size
+from torch import Tensor, nn
+
+from mmssl.utils.values import check_choice, check_number
+
+REDUCTIONS = ('mean', 'sum', 'none')
+
+
+class BaseLoss(nn.Module):
+    """Arguments that every loss takes, and messages that name the loss and the key.
+
+    After each call ``statistics`` holds detached scalars, to be logged.
+
+    Args:
+        loss_weight: Factor of the loss, finite.
+        reduction: ``'mean'``, ``'sum'`` or ``'none'``.
+        loss_name: Key of the loss in mmseg's log; must contain ``loss`` to be summed into the total.
+    """
+
+    def __init__(self, loss_weight: float, reduction: str, loss_name: str) -> None:
+        super().__init__()
+        self.check_number('loss_weight', loss_weight, math.isfinite, 'finite')
+        self.check_choice('reduction', reduction, REDUCTIONS)
+        self.loss_weight = loss_weight
+        self.reduction = reduction
+        self._loss_name = loss_name
+        self.statistics: dict[str, Tensor] = {}
+
+    @property
+    def loss_name(self) -> str:
+        """Key of the loss in mmseg's log."""
+        return self._loss_name
+
+    @property
+    def config_name(self) -> str:
+        """The ``type`` that a config writes, the start of every message."""
+        return f'mmssl.{type(self).__name__}'
+
+    def check_number(self, key: str, value: Any, condition: Callable[[Any], bool], allowed: str,
+                     kind: type | tuple[type, ...] = (int, float)) -> None:
+        """:func:`mmssl.utils.values.check_number` of an argument of this loss."""
+        check_number(value, f'{self.config_name}: `{key}`', condition, allowed, kind)
+
+    def check_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
+        """:func:`mmssl.utils.values.check_choice` of an argument of this loss."""
+        check_choice(value, choices, f'{self.config_name}: `{key}`')
+
+    def choose_reduction(self, reduction_override: str | None, avg_factor: float | Tensor | None) -> str:
+        """The reduction of one call; a ValueError names what does not fit."""
+        if reduction_override is not None:
+            self.check_choice('reduction_override', reduction_override, REDUCTIONS)
+        reduction = reduction_override or self.reduction
+        if reduction == 'sum' and avg_factor is not None:
+            raise ValueError(f"{self.config_name}: `avg_factor` can not be used with `reduction='sum'`")
+        return reduction
+
+
+def sum_over_ranks(values: Tensor) -> Tensor:
+    """Sum of each number over all processes; ``values`` itself in a single one."""
+    if get_world_size() > 1:
+        all_reduce(values, 'sum')
+    return values
