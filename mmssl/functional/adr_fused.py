@@ -520,7 +520,8 @@ def adr_loss(logits: Tensor,
         denominator = mean_denominator(logits, valid, reduction, avg_factor, loss.dtype)
         if reduction == 'mean' and avg_factor is None and reduce is not None:
             if phi == 'sample' and valid is not None:
-                sums = reduce(torch.stack([denominator, denominator, torch.ones_like(denominator)]))
+                count = valid.sum().to(loss.dtype)
+                sums = reduce(torch.stack([count, count, torch.ones_like(count)]))
             if len(sums):
                 denominator = (sums[1] / sums[2]).clamp(min=torch.finfo(loss.dtype).eps)
         loss = loss * loss_scale if denominator is None else loss.sum() * (loss_scale / denominator)
