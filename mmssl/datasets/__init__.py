@@ -31,7 +31,10 @@ else:
     register_missing(DATASETS, ['CamVidDataset', 'CityscapesDataset', 'SplitSegDataset', 'VOCDataset'], 'mmseg')
 
 if is_importable('mmpretrain'):
+    from .class_folder_dataset import ClassFolderDataset
     from .fer2013_dataset import FER2013Dataset
-    __all__ += ['FER2013Dataset']
+    from .stl10 import STL10
+    from .svhn import SVHN
+    __all__ += ['SVHN', 'STL10', 'ClassFolderDataset', 'FER2013Dataset']
 else:
-    register_missing(DATASETS, ['FER2013Dataset'], 'mmpretrain')
+    register_missing(DATASETS, ['SVHN', 'STL10', 'ClassFolderDataset', 'FER2013Dataset'], 'mmpretrain')
