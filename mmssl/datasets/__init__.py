@@ -35,6 +35,6 @@ if is_importable('mmpretrain'):
     from .fer2013_dataset import FER2013Dataset
     from .stl10 import STL10
     from .svhn import SVHN
-    __all__ += ['SVHN', 'STL10', 'ClassFolderDataset', 'FER2013Dataset']
+    __all__ += ['STL10', 'SVHN', 'ClassFolderDataset', 'FER2013Dataset']
 else:
-    register_missing(DATASETS, ['SVHN', 'STL10', 'ClassFolderDataset', 'FER2013Dataset'], 'mmpretrain')
+    register_missing(DATASETS, ['STL10', 'SVHN', 'ClassFolderDataset', 'FER2013Dataset'], 'mmpretrain')

@@ -1,25 +1,14 @@
 # CIFAR-10 as image files, `train/<class>/*` and `test/<class>/*` below the root; 4 labeled images of each class alone.
-_base_ = ['./cls_loaders.py', '../methods/randaugment.py']
+_base_ = './views_32.py'
 data_root = '{{$CIFAR10_ROOT:data/cifar10}}'
 image_norm = dict(mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=True)
 load = [_base_.load_image]
-weak = [
-    dict(type='mmssl.RandomPadCrop', crop_size=32, padding=4, padding_mode='reflect'),
-    dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-]
-# The side of the square is uniform in 0 to half of the image; its color is (125, 123, 114) in RGB.
-strong = [
-    *weak,
-    _base_.randaugment,
-    dict(
-        type='Cutout', magnitude_range=(0, 16), magnitude_std='inf', prob=1., pad_val=(114, 123, 125)),
-]
 train_set = dict(type='CustomDataset', data_root=data_root, data_prefix='train')
 labeled = dict(
     type='mmssl.LabeledSubset',
     per_class=4,
     seed=0,
-    dataset=dict(train_set, pipeline=[*load, *weak, _base_.pack]))
+    dataset=dict(train_set, pipeline=[*load, *_base_.weak, _base_.pack]))
 train_dataloader = dict(dataset=dict(sources=dict(labeled=labeled)))
 val_dataloader = dict(
     dataset=dict(type='CustomDataset', data_root=data_root, data_prefix='test', pipeline=[*load, _base_.pack]))

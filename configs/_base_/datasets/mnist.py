@@ -9,7 +9,7 @@ weak = [dict(type='mmssl.RandomPadCrop', crop_size=28, padding=2, padding_mode='
 strong = [
     *weak,
     _base_.randaugment,
-    dict(type='Cutout', magnitude_range=(0, 14), magnitude_std='inf', prob=1., pad_val=0),
+    dict(type='Cutout', magnitude_range=(1, 15), magnitude_std='inf', prob=1., pad_val=0),
 ]
 train_set = dict(type='MNIST', data_root=data_root, split='train', download=False)
 labeled = dict(
