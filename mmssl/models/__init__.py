@@ -15,6 +15,6 @@ else:
     register_missing(MODELS, ['AELSegmentor', 'CrossPseudoSupervision', 'MeanTeacherSegmentor'], 'mmseg')
 
 if is_importable('mmpretrain'):
-    from . import classifiers  # noqa: F401
+    from . import classifiers, heads  # noqa: F401
 else:
-    register_missing(MODELS, ['PseudoLabelClassifier'], 'mmpretrain')
+    register_missing(MODELS, ['ArcFaceClsHead', 'CosFaceClsHead', 'PseudoLabelClassifier'], 'mmpretrain')

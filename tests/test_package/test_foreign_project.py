@@ -110,11 +110,13 @@ except ImportError as error:
     assert 'mmssl.CrossPseudoSupervision needs mmseg' in output and 'pip install onedl-mmsegmentation' in output
 
 
-# What each config of the project must log, beside `mIoU`.
+# What each config of the project must log, beside `mIoU`, or, of a classifier, its accuracy.
 PROJECT = {
     'supervised': {'decode.loss_ce'},
     'ohem': {'decode.loss_ce', 'decode.loss_ohem'},
     'surgery': {'decode.loss_ce', 'aux.loss_ce', 'surgery_conflict', 'surgery_coefficient'},
+    'adr': {'decode.loss_ce', 'decode.loss_adr'},
+    'classifier_adr': {'part_cross_entropy', 'part_adr'},
     'two_sources': {'decode.loss_ce'},
     'own_method': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
     'cps': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
@@ -174,7 +176,8 @@ def check_project(project, result):
         losses = [entry for entry in entries if 'loss' in entry]
         assert len(losses) == 2 and all(math.isfinite(entry['loss']) for entry in losses)
         logged = set().union(*entries)
-        assert PROJECT[name] | {'mIoU'} <= logged, f'{name}: {sorted(logged)}'
+        metric = 'accuracy/top1' if name.startswith('classifier') else 'mIoU'
+        assert PROJECT[name] | {metric} <= logged, f'{name}: {sorted(logged)}'
         assert (project / 'work_dirs' / name / 'iter_2.pth').is_file()
 
 

@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT))  # the names of this checkout, installed or not
 STORED = ROOT / 'tests' / 'api_surface.json'
 
 # What other projects import: the package itself and its maths.
-FUNCTIONAL = ('adr', 'adr_fused', 'ael', 'cutmix', 'fpl', 'fpl_diagnostics', 'fpl_fused', 'ohem')
+FUNCTIONAL = ('adr', 'adr_fused', 'ael', 'cutmix', 'fpl', 'fpl_diagnostics', 'fpl_fused', 'ohem',
+              'online_label_smoothing')
 MODULES = ('mmssl', *(f'mmssl.functional.{name}' for name in FUNCTIONAL))
 
 

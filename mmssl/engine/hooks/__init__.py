@@ -9,6 +9,7 @@ from .grad_relu_hook import GradReLUHook
 from .iteration_seed_hook import IterationSeedHook
 from .mean_teacher_hook import MeanTeacherHook
 from .min_labels_hook import MinLabelsHook
+from .online_label_smooth_hook import OnlineLabelSmoothHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     'IterationSeedHook',
     'MeanTeacherHook',
     'MinLabelsHook',
+    'OnlineLabelSmoothHook',
     'PseudoLabelVisualizationHook',
 ]

@@ -78,8 +78,7 @@ class ADRLoss(LabelLoss):
         self.check_number('max_log_penalty', max_log_penalty, lambda cap: -MAX_LOG_PENALTY <= cap <= MAX_LOG_PENALTY,
                           f'in [-{MAX_LOG_PENALTY:g}, {MAX_LOG_PENALTY:g}]')
         for key, value in (('detach_phi', detach_phi), ('margin_logits', margin_logits)):
-            if not isinstance(value, bool):
-                raise ValueError(f'{self.config_name}: `{key}` must be True or False, got {value!r}')
+            self.check_flag(key, value)
         self.topk, self.margin_logits, self.described = topk, margin_logits, False
         self.options = dict(uncertainty=uncertainty, phi=phi, norm=norm, detach_phi=detach_phi,
                             max_log_penalty=float(max_log_penalty))
@@ -128,11 +127,7 @@ class ADRLoss(LabelLoss):
         Raises:
             ValueError: If something does not fit.
         """
-        if not self.margin_logits:
-            if margin_free_logits is None:
-                raise ValueError(f'{self.config_name}: `margin_logits=False` needs a head that gives its logits '
-                                 'without margin as well: mmssl.ArcFaceClsHead or mmssl.CosFaceClsHead')
-            logits = margin_free_logits
+        logits = self.choose_logits(logits, margin_free_logits)
         valid = self.valid_pixels(logits, label, weight, ignore_index)
         reduction = self.choose_reduction(reduction_override, avg_factor)
         topk = self.choose_topk(logits.shape[1])

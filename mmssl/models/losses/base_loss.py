@@ -51,6 +51,11 @@ class BaseLoss(nn.Module):
         """:func:`mmssl.utils.values.check_choice` of an argument of this loss."""
         check_choice(value, choices, f'{self.config_name}: `{key}`')
 
+    def check_flag(self, key: str, value: Any) -> None:
+        """Raise ValueError, naming the argument, unless it is True or False; 1 and 0 are neither."""
+        if not isinstance(value, bool):
+            raise ValueError(f'{self.config_name}: `{key}` must be True or False, got {value!r}')
+
     def choose_reduction(self, reduction_override: str | None, avg_factor: float | Tensor | None) -> str:
         """The reduction of one call; a ValueError names what does not fit."""
         if reduction_override is not None:
