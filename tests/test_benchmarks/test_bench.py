@@ -104,6 +104,17 @@ def test_data_pipeline_relates_loading_to_iterations(segmentation_data, tmp_path
     assert record['details']['views'] == 2
 
 
+def test_cls_pipeline_compares_with_torchvision(tmp_path: Path) -> None:
+    pytest.importorskip('mmpretrain')
+    import cls_pipeline
+    out = tmp_path / 'cls_pipeline.json'
+    result = cls_pipeline.main(['--images', '6', '--rounds', '1', '--out', str(out)])
+    assert result['side'] == 32 and set(result['us_per_image']) == {'ours', 'pil_both', 'pil_strong'}
+    rows = json.loads(out.read_text())['rows']
+    assert [row['value'] for row in rows] == [pytest.approx(1e6 / result['us_per_image']['ours'])] * 2
+    assert rows[0]['baseline_value'] < rows[1]['baseline_value']
+
+
 def test_fpl_loss_writes_time_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fpl_loss
     monkeypatch.setitem(fpl_loss.SHAPES, 'voc', (1, 5, 16, 16))

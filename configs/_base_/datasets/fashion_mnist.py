@@ -2,7 +2,7 @@
 _base_ = './mnist.py'
 data_root = '{{$FASHION_MNIST_ROOT:data/fashion_mnist}}'
 image_norm = dict(mean=[72.94] * 3, std=[90.02] * 3, to_rgb=True)
-weak = [*_base_.weak, dict(type='RandomFlip', prob=0.5, direction='horizontal')]
+weak = [dict(_base_.weak[0], flip_prob=0.5)]
 strong = [*weak, *_base_.strong[1:]]
 train_set = dict(type='FashionMNIST', data_root=data_root)
 train_dataloader = dict(

@@ -3,10 +3,7 @@ _base_ = ['./cls_loaders.py', '../methods/randaugment.py']
 data_root = '{{$STL10_ROOT:data/stl10}}'
 image_norm = dict(mean=[112.4, 109.1, 98.6], std=[68.4, 66.6, 68.5], to_rgb=True)
 load = [dict(type='mmssl.ToBGR', source='rgb')]
-weak = [
-    dict(type='mmssl.RandomPadCrop', crop_size=96, padding=12, padding_mode='reflect'),
-    dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-]
+weak = [dict(type='mmssl.RandomPadCrop', crop_size=96, padding=12, padding_mode='reflect', flip_prob=0.5)]
 # A square of 0 to half of the image, as in views_32.py.
 strong = [
     *weak,

@@ -4,8 +4,8 @@ _base_ = './views_32.py'
 data_root = '{{$SVHN_ROOT:data/svhn}}'
 image_norm = dict(mean=[111.61, 113.16, 120.57], std=[50.5, 51.26, 50.24], to_rgb=True)
 load = [dict(type='mmssl.ToBGR', source='rgb')]
-weak = _base_.weak[:1]
-strong = [*weak, *_base_.strong[2:]]
+weak = [dict(_base_.weak[0], flip_prob=0.)]
+strong = [*weak, *_base_.strong[1:]]
 train_set = dict(type='mmssl.SVHN', data_root=data_root, split='train')
 labeled = dict(
     type='mmssl.LabeledSubset',

@@ -5,7 +5,7 @@
 _never = dict(prob=1., random_negative_prob=0.)
 _signed = dict(prob=1., random_negative_prob=0.5, pad_val=0)
 randaugment = dict(
-    type='RandAugment',
+    type='mmssl.RandAugment',
     _scope_='mmpretrain',
     num_policies=3,
     magnitude_level=10,
@@ -13,12 +13,12 @@ randaugment = dict(
     magnitude_std='inf',
     hparams=dict(),
     policies=[
-        dict(type='AutoContrast', prob=1.),
+        dict(type='mmssl.AutoContrast', prob=1.),
         dict(type='Brightness', magnitude_range=(-0.95, -0.05), **_never),
         dict(type='ColorTransform', magnitude_range=(-0.95, -0.05), **_never),
-        dict(type='Contrast', magnitude_range=(-0.95, -0.05), **_never),
-        dict(type='Equalize', prob=1.),
-        dict(type='AutoContrast', prob=0.),  # the identity
+        dict(type='mmssl.Contrast', magnitude_range=(-0.95, -0.05), **_never),
+        dict(type='mmssl.Equalize', prob=1.),
+        dict(type='mmssl.AutoContrast', prob=0.),  # the identity
         # Rounded up, so 4 to 7 bits, each as often as the others: the whole part of a number in [4, 8).
         dict(type='Posterize', magnitude_range=(3, 7), prob=1.),
         dict(type='Rotate', magnitude_range=(0, 30), **_signed),

@@ -23,3 +23,12 @@ if is_importable('mmseg'):
     __all__ += ['PackSemiSegInputs']
 else:
     register_missing(TRANSFORMS, ['PackSemiSegInputs'], 'mmseg')
+
+if is_importable('mmpretrain'):
+    from .auto_contrast import AutoContrast
+    from .contrast import Contrast
+    from .equalize import Equalize
+    from .rand_augment import RandAugment
+    __all__ += ['AutoContrast', 'Contrast', 'Equalize', 'RandAugment']
+else:
+    register_missing(TRANSFORMS, ['AutoContrast', 'Contrast', 'Equalize', 'RandAugment'], 'mmpretrain')

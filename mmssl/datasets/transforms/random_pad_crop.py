@@ -1,17 +1,18 @@
-"""Random crop of a padded image."""
+"""Random crop of a padded image, and its mirror image."""
 
 import cv2
 import numpy as np
 from mmcv.transforms import BaseTransform
 
 from mmssl.registry import TRANSFORMS
+from mmssl.utils.values import check_number
 
 BORDERS = {'reflect': cv2.BORDER_REFLECT_101, 'edge': cv2.BORDER_REPLICATE, 'constant': cv2.BORDER_CONSTANT}
 
 
 @TRANSFORMS.register_module()
 class RandomPadCrop(BaseTransform):
-    """Pad an image on all sides and cut a window of fixed size out of it: the weak view of small images.
+    """Pad an image on all sides, cut a window of fixed size out of it and mirror it: the weak view of small images.
 
     mmpretrain's ``RandomCrop(padding=4, padding_mode='reflect')`` pads with a constant whatever ``padding_mode`` says.
 
@@ -21,29 +22,32 @@ class RandomPadCrop(BaseTransform):
         padding_mode: ``'reflect'`` (without repeating the outermost pixel, as torchvision's), ``'edge'`` or
             ``'constant'``. Default: ``'reflect'``.
         pad_val: Of ``'constant'``. Default: 0.
+        flip_prob: Probability of mirroring left and right, in [0, 1]. Default: 0.
 
     Raises:
         ValueError: A value is not as described.
     """
 
-    def __init__(self, crop_size: int, padding: int, padding_mode: str = 'reflect', pad_val: float = 0) -> None:
+    def __init__(self, crop_size: int, padding: int, padding_mode: str = 'reflect', pad_val: float = 0,
+                 flip_prob: float = 0.) -> None:
         for name, value, smallest in (('crop_size', crop_size, 1), ('padding', padding, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
                 raise ValueError(f'mmssl.RandomPadCrop: `{name}` must be an integer >= {smallest}, got {value!r}')
         if padding_mode not in BORDERS:
             raise ValueError(f'mmssl.RandomPadCrop: `padding_mode` must be one of {list(BORDERS)}, got '
                              f'{padding_mode!r}')
-        self.crop_size, self.padding = crop_size, padding
+        check_number(flip_prob, 'mmssl.RandomPadCrop: `flip_prob`', lambda prob: 0 <= prob <= 1, 'a number in [0, 1]')
+        self.crop_size, self.padding, self.flip_prob = crop_size, padding, flip_prob
         self.padding_mode, self.pad_val = padding_mode, pad_val
 
     def transform(self, results: dict) -> dict:
-        """Cut the window; every place is equally probable.
+        """Cut the window, of which every place is equally probable, and mirror it.
 
         Args:
             results: Sample with ``img``, (H, W) or (H, W, C).
 
         Returns:
-            The same dict with ``img`` and ``img_shape``.
+            The same dict with ``img``, ``img_shape`` and ``flip``.
 
         Raises:
             ValueError: The padded image is smaller than the window.
@@ -59,10 +63,12 @@ class RandomPadCrop(BaseTransform):
         if pad:
             value = (self.pad_val, ) * 4
             image = cv2.copyMakeBorder(image, pad, pad, pad, pad, BORDERS[self.padding_mode], value=value)
-        results['img'] = np.ascontiguousarray(image[top:top + size, left:left + size])
-        results['img_shape'] = results['img'].shape[:2]
+        image = image[top:top + size, left:left + size]
+        results['flip'] = self.flip_prob > 0 and np.random.rand() < self.flip_prob
+        results['img'] = np.ascontiguousarray(image[:, ::-1] if results['flip'] else image)
+        results['img_shape'] = (size, size)
         return results
 
     def __repr__(self) -> str:
         return (f'{type(self).__name__}(crop_size={self.crop_size}, padding={self.padding}, '
-                f'padding_mode={self.padding_mode!r})')
+                f'padding_mode={self.padding_mode!r}, flip_prob={self.flip_prob})')

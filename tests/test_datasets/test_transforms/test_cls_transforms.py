@@ -25,6 +25,17 @@ def test_reflect_padding_and_places():
     assert min(count.values()) > 55 and max(count.values()) < 150
 
 
+def test_mirror_images():
+    image = np.random.randint(0, 256, (6, 5, 3), np.uint8)[:5]
+    crop = RandomPadCrop(5, 0, flip_prob=0.25)
+    mirrored = 0
+    for _ in range(400):
+        results = crop({'img': image})
+        assert (results['img'] == (image[:, ::-1] if results['flip'] else image)).all()
+        mirrored += results['flip']
+    assert 65 < mirrored < 140
+
+
 def test_other_borders():
     image = np.full((4, 4), 7, np.uint8)
     seen = np.concatenate([RandomPadCrop(4, 2, 'constant', pad_val=9)({'img': image})['img'] for _ in range(20)])
@@ -36,6 +47,7 @@ def test_other_borders():
 @pytest.mark.parametrize('kwargs, message', [
     (dict(crop_size=0, padding=1), '`crop_size` must be an integer >= 1, got 0'),
     (dict(crop_size=4, padding=-1), '`padding` must be an integer >= 0'),
+    (dict(crop_size=4, padding=1, flip_prob=1.5), r'`flip_prob` must be a number in \[0, 1\], got 1.5'),
     (dict(crop_size=4, padding=1, padding_mode='mirror'), "`padding_mode` must be one of .*, got 'mirror'"),
 ])
 def test_wrong_crops(kwargs, message):
