@@ -8,6 +8,7 @@ from .face_pairs_dataset import FacePairsDataset
 from .labeled_subset import LabeledSubset
 from .multi_source_dataset import MultiSourceDataset
 from .noisy_label_dataset import NoisyLabelDataset
+from .partial_label_dataset import PartialLabelDataset
 from .samplers import Draw, MultiSourceSampler, describe_sources, nearest_batch_sizes
 from .seeding import stateless_randomness
 from .subset import Subset, full_length
@@ -17,8 +18,8 @@ from .unlabeled_image_dataset import UnlabeledImageDataset
 
 __all__ = [
     'Draw', 'FacePairsDataset', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'NoisyLabelDataset',
-    'SplitEntry', 'Subset', 'UnlabeledImageDataset', 'describe_sources', 'full_length', 'nearest_batch_sizes',
-    'read_split_list', 'stateless_randomness', *_transforms
+    'PartialLabelDataset', 'SplitEntry', 'Subset', 'UnlabeledImageDataset', 'describe_sources', 'full_length',
+    'nearest_batch_sizes', 'read_split_list', 'stateless_randomness', *_transforms
 ]
 
 if is_importable('mmseg'):

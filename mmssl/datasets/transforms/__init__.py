@@ -4,6 +4,7 @@ from mmssl.registry import TRANSFORMS
 from mmssl.utils.optional import is_importable, register_missing
 
 from .cached import Cached
+from .candidate_labels import CandidateLabels
 from .load_segments import LoadSegments
 from .multi_branch import MultiBranch
 from .pack_segments import PackSegments
@@ -14,8 +15,8 @@ from .to_bgr import ToBGR
 from .track_padding import TrackPadding
 
 __all__ = [
-    'Cached', 'LoadSegments', 'MultiBranch', 'PackSegments', 'Pad', 'RandomPadCrop', 'ShrinkImage', 'ToBGR',
-    'TrackPadding'
+    'Cached', 'CandidateLabels', 'LoadSegments', 'MultiBranch', 'PackSegments', 'Pad', 'RandomPadCrop', 'ShrinkImage',
+    'ToBGR', 'TrackPadding'
 ]
 
 if is_importable('mmseg'):
