@@ -60,7 +60,8 @@ def labels_of(args: argparse.Namespace) -> Labels:
     node = get(cfg, args.key)
     if not isinstance(node, Mapping) or 'type' not in node:
         raise KeyError(f'--key: {args.config} has no data set (a dict with `type`) at {args.key}')
-    if type_name(node) == 'NoisyLabelDataset':  # noise is made for what it is around
+    # Noise and candidates are made for what they are around.
+    if type_name(node) in ('NoisyLabelDataset', 'PartialLabelDataset'):
         node = node['dataset']
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     dataset = DATASETS.build(_without_pipeline(node))

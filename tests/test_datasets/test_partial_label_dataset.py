@@ -69,7 +69,6 @@ def test_samples_have_candidates_and_no_label(tmp_path: Path) -> None:
 
 
 def test_wrappers_around_and_inside(tmp_path: Path) -> None:
-    dataset = build(write(tmp_path))
     node = dict(type='mmssl.PartialLabelDataset', candidate_file=write(tmp_path),
                 dataset=dict(type='PlainClasses', pipeline=[pack]))
     joined = ConcatDataset([dict(node), dict(node)])
@@ -150,3 +149,20 @@ def test_the_mask_passes_the_packing_of_mmpretrain() -> None:
         dict(img=np.zeros((4, 4, 3), np.uint8), candidates=[0, 2]))
     sample = PackInputs(algorithm_keys=['candidates'])(results)['data_samples']
     assert torch.as_tensor(sample.candidates).tolist() == [True, False, True]
+
+
+def test_what_check_data_says(tmp_path: Path) -> None:
+    from mmengine.config import Config
+
+    from mmssl.utils.checks.label_noise import check_label_noise
+    from mmssl.utils.checks.report import Report
+    node = dict(type='mmssl.PartialLabelDataset', candidate_file=write(tmp_path), dataset=dict(type='PlainClasses'))
+    report = Report()
+    check_label_noise(Config(dict(train_dataloader=dict(dataset=node))), report)
+    text = '\n'.join(report.facts)
+    assert '6 candidate sets of 1 to 3 labels, 1.833 on average; 33.33% have one' in text
+    assert 'ambiguity degree 0.500' in text and not report.errors
+    report = Report()
+    check_label_noise(Config(dict(train_dataloader=dict(dataset=dict(node, candidate_file='none.txt')))), report)
+    (error,) = report.errors
+    assert error.key == 'train_dataloader.dataset' and "there is no file 'none.txt'" in error.message

@@ -1,4 +1,4 @@
-"""Reports label noise and long tails: the rate found, wrong labels of each class, imbalance of the classes."""
+"""Reports label noise, candidate sets and long tails: rates, wrong labels of each class, sizes, imbalance."""
 
 import copy
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ MAX_CLASSES = 20
 
 
 def check_label_noise(cfg: Any, report: Report) -> None:
-    """Build every `mmssl.NoisyLabelDataset` of a config; the caller has set its default scope.
+    """Build every `mmssl.NoisyLabelDataset` and `mmssl.PartialLabelDataset`; the caller has set the default scope.
 
     Args:
         cfg: An mmengine `Config`.
@@ -27,7 +27,8 @@ def check_label_noise(cfg: Any, report: Report) -> None:
     """
     for loader in LOADERS:
         for key, node in walk(get(cfg, f'{loader}.dataset'), f'{loader}.dataset'):
-            if type_name(node) != 'NoisyLabelDataset':
+            facts_of = FACTS.get(type_name(node))
+            if facts_of is None:
                 continue
             if loader != 'train_dataloader':
                 report.warn(key, 'the labels that the model is evaluated by are made wrong')
@@ -40,7 +41,7 @@ def check_label_noise(cfg: Any, report: Report) -> None:
                 kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
                 report.error(key, str(error.args[0] if error.args else error), kind)
                 continue
-            report.facts.extend(f'{key}: {line}' for line in noise_facts(dataset))
+            report.facts.extend(f'{key}: {line}' for line in facts_of(dataset))
 
 
 def noise_facts(dataset: Any) -> list[str]:
@@ -61,6 +62,24 @@ def noise_facts(dataset: Any) -> list[str]:
     for title, found in (('true', sizes), ('noisy', counts.sum(axis=0))):
         lines.append(f'imbalance ratio of the {title} labels {imbalance(found)}')
     return lines
+
+
+def candidate_facts(dataset: Any) -> list[str]:
+    """What is worth knowing of a :class:`mmssl.datasets.PartialLabelDataset`, one line each."""
+    sizes = dataset.candidates.sum(axis=1)
+    lines = [f'{len(sizes)} candidate sets of {sizes.min()} to {sizes.max()} labels, {dataset.mean_size:.3f} on '
+             f'average; {(sizes == 1).mean():.2%} have one']
+    if dataset.ambiguity is None:
+        return lines
+    note = ': a false label is a candidate wherever its class is, and nothing tells the two apart'
+    lines.append(f'ambiguity degree {dataset.ambiguity:.3f}' + (note if dataset.ambiguity == 1 else ''))
+    lacking = int((~dataset.candidates[np.arange(len(sizes)), dataset.true_labels]).sum())
+    if lacking:
+        lines.append(f'{lacking} sets lack the true label ({lacking / len(sizes):.2%})')
+    return lines
+
+
+FACTS = {'NoisyLabelDataset': noise_facts, 'PartialLabelDataset': candidate_facts}
 
 
 def imbalance(sizes: np.ndarray) -> str:
