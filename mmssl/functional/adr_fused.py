@@ -5,7 +5,7 @@ What it costs against cross entropy is measured by ``benchmarks/adr_loss.py``.
 Forward keeps a few numbers of each pixel and backward writes the gradient once, so the peak is one tensor of the size
 of the logits (three for (N, C), which are small). Maps, (N, C, *), are worked on block by block, see ``blocks.py``,
 with the largest classes found by insertion, row by row: a general top-k along C would go pixel by pixel. In (N, C),
-where C may be thousands, they are searched only among the classes of the groups with the largest maxima.
+where C may be thousands, they are searched only in the groups of classes with the largest maxima.
 
 Of classes that tie at the border of the top tau each gets its share of the gradient: the mean over all choices.
 """
@@ -29,7 +29,8 @@ CPU_BLOCK, CPU_ROWS_BLOCK = 1 << 15, 1 << 13
 GPU_BLOCK = 1 << 19  # on a GPU every operation is a kernel launch
 MAX_INSERTION = 8  # up to this tau by insertion
 MAX_SLOPE = 1e30  # derivatives of F are cut here, so that their sums are finite in float32
-LARGE_LOGIT = 100.  # below it, z - logsumexp(z) is exact enough in float32
+LARGE_LOGIT = 32.  # below it, z - logsumexp(z) is exact enough in float32
+TAKEN = 2.**100  # what is subtracted from a value that is taken
 
 Reduce = Callable[[Tensor], Tensor]
 
@@ -115,33 +116,55 @@ def top_rows(logits: Tensor, k: int) -> list[Tensor]:
     return slots
 
 
-def top_of_rows(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row and their positions, as ``topk(k, dim=1)``.
-
-    The classes are cut into groups, class j into group j modulo their number: the k largest are among the k groups with
-    the largest maxima. So most classes are only compared.
+def peel(values: Tensor, k: int) -> Tensor | None:
+    """Positions of the k largest of each row, by taking the largest k times.
 
     Args:
-        logits: (N, C), k <= C.
+        values: (N, M), k <= M; overwritten.
         k: At least 1.
 
     Returns:
-        Values in descending order and indices, (N, k).
+        (N, k), in ascending order; None if ties, NaN or very small values are in the way.
+    """
+    mask = torch.empty_like(values)
+    for _ in range(k):
+        torch.ge(values, values.amax(dim=1, keepdim=True), out=mask)  # as floats: booleans are slow
+        values.sub_(mask, alpha=TAKEN)
+    places = (values < -0.5 * TAKEN).nonzero()
+    if len(places) != k * len(values):
+        return None
+    rows, columns = places.view(-1, k, 2).unbind(2)
+    return columns if bool((rows == torch.arange(len(rows)).unsqueeze(1)).all()) else None
+
+
+def top_of_rows(logits: Tensor, k: int) -> Tensor | None:
+    """Positions of the k largest of each row.
+
+    The classes are cut into groups, class j into group j modulo their number: the k largest are in the k groups with
+    the largest maxima. So most classes are compared once.
+
+    Args:
+        logits: (N, C), k < C, on a CPU.
+        k: At least 1.
+
+    Returns:
+        (N, k); None where :func:`torch.topk` should be asked: few classes, or what :func:`peel` refuses.
     """
     num_classes = logits.shape[1]
     size = int(math.sqrt(num_classes / k))
-    if size < 4 or k == 1:
-        return logits.topk(k, dim=1)
+    if size < 4 or not len(logits):
+        return None
     num_groups = num_classes // size
     covered = num_groups * size
-    groups = logits[:, :covered].unflatten(1, (size, num_groups)).amax(dim=1).topk(k, dim=1, sorted=False).indices
-    steps = torch.arange(0, covered, num_groups, device=logits.device)
-    candidates = (groups.unsqueeze(2) + steps).flatten(1)
+    groups = peel(logits[:, :covered].unflatten(1, (size, num_groups)).amax(dim=1), k)
+    if groups is None:
+        return None
+    candidates = (groups.unsqueeze(2) + torch.arange(0, covered, num_groups)).flatten(1)
     if covered < num_classes:
-        rest = torch.arange(covered, num_classes, device=logits.device)
+        rest = torch.arange(covered, num_classes)
         candidates = torch.cat([candidates, rest.expand(len(logits), -1)], dim=1)
-    values, chosen = logits.gather(1, candidates).topk(k, dim=1)
-    return values, candidates.gather(1, chosen)
+    chosen = peel(logits.gather(1, candidates), k)
+    return None if chosen is None else candidates.gather(1, chosen)
 
 
 def share_of_ties(tied: Tensor, above: Tensor, topk: int) -> Tensor:
@@ -336,62 +359,76 @@ class RowPenalty:
 
     def __init__(self, logits: Tensor, options: ADROptions) -> None:
         self.options, self.num_classes, self.on_cpu = options, logits.shape[1], logits.device.type == 'cpu'
-        self.border = self.above = self.top = self.top_index = None
+        self.border = self.above = self.top = self.top_index = self.log_total = None
 
     def summarize(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """First pass: uncertainty and T of each sample, (N,); keeps the probabilities and the top classes as well."""
-        topk, norm = self.options.topk, self.options.norm
-        logits = logits.to(compute_dtype(logits))
-        self.log_probs = torch.log_softmax(logits, dim=1)
-        if not self.on_cpu:
-            self.log_probs.clamp_(min=MIN_LOG_PROB)
-        self.probs = self.log_probs.exp()
-        uncertainty = self.uncertainty_of()
-        if self.on_cpu and bool(uncertainty.isnan().any()):  # 0 times -inf, of an overflow
-            self.log_probs.clamp_(min=MIN_LOG_PROB)
-            uncertainty = self.uncertainty_of()
-        self.uncertainty = uncertainty
-        if topk == self.num_classes:
-            self.confidence = self.probs.square().sum(dim=1) if norm == 2 else torch.ones_like(uncertainty)
-            return uncertainty, self.confidence
-        # One more than wanted shows whether there are ties.
-        values, index = top_of_rows(logits, topk + 1)
-        self.top_index = index[:, :topk]
-        self.top = self.probs.gather(1, self.top_index)
-        if norm == 2:
-            self.top = self.top.square()
-        border = values[:, topk - 1:topk]
-        if is_any(values[:, topk:] == border):
-            self.border, self.above = border, (values > border).sum(dim=1, keepdim=True)
-        self.confidence = self.top.sum(dim=1)
-        return uncertainty, self.confidence
+        z = logits.to(compute_dtype(logits))
+        self.probs = torch.softmax(z, dim=1)
+        if self.options.topk < self.num_classes:
+            self.find_top(z)
+            top = self.top
+        else:
+            top = self.probs
+        powers = top.square() if self.options.norm == 2 else top
+        self.confidence, self.uncertainty = powers.sum(dim=1), self.uncertainty_of(z)
+        return self.uncertainty, self.confidence
 
-    def uncertainty_of(self) -> Tensor:
+    def find_top(self, z: Tensor) -> None:
+        """The top classes: their positions, or, with ties at the border, the border."""
+        topk = self.options.topk
+        self.top_index = top_of_rows(z, topk) if self.on_cpu else None
+        if self.top_index is None:
+            # One more than wanted shows whether there are ties.
+            values, index = z.topk(topk + 1, dim=1)
+            self.top_index = index[:, :topk]
+            border = values[:, topk - 1:topk]
+            if is_any(values[:, topk:] == border):
+                self.border, self.above = border, (values > border).sum(dim=1, keepdim=True)
+        self.top = self.probs.gather(1, self.top_index)
+
+    def uncertainty_of(self, z: Tensor) -> Tensor:
         """Uncertainty of each sample, (N,)."""
-        if self.options.uncertainty == 'entropy':
-            return (self.probs * self.log_probs).sum(dim=1) * (-1 / math.log(self.num_classes))
-        return (1 - self.probs).mul_(self.probs).sum(dim=1) * (self.num_classes / (self.num_classes - 1))
+        if self.options.uncertainty == 'variance':
+            return (1 - self.probs).mul_(self.probs).sum(dim=1) * (self.num_classes / (self.num_classes - 1))
+        log_c, largest = math.log(self.num_classes), z.amax(dim=1) if self.on_cpu else None
+        if self.on_cpu and bool(largest.abs().amax() < LARGE_LOGIT if len(z) else False):
+            # The entropy is logsumexp(z) less the mean of z: no logarithm of all probabilities.
+            likely = self.probs.amax(dim=1) if self.top is None else self.top.amax(dim=1)
+            self.log_total = largest - likely.log()
+            return (self.log_total - (self.probs * z).sum(dim=1)) * (1 / log_c)
+        return (self.probs * self.log_probs(z)).sum(dim=1) * (-1 / log_c)
+
+    def log_probs(self, z: Tensor) -> Tensor:
+        """Logarithms of the probabilities, finite."""
+        return torch.log_softmax(z, dim=1).clamp_(min=MIN_LOG_PROB)
 
     def gradient(self, logits: Tensor, slope_confidence: Tensor, slope_uncertainty: Tensor, valid: Tensor | None,
                  bound: Tensor | None) -> Tensor:
         """Second pass, as in :class:`MapPenalty`."""
-        options = self.options
+        options, z = self.options, logits.to(self.probs.dtype)
         constant, beta = gradient_terms(self.uncertainty, self.confidence, slope_confidence, slope_uncertainty, options,
                                         self.num_classes)
-        basis = self.log_probs if options.uncertainty == 'entropy' else self.probs
-        result = torch.addcmul(constant.unsqueeze(1), basis, beta.unsqueeze(1))
+        if options.uncertainty == 'variance':
+            result = self.probs * beta.unsqueeze(1)
+        elif self.log_total is not None and bool(beta.abs().amax() <= 1):
+            # q = log y = z - logsumexp(z)
+            result = z * beta.unsqueeze(1)
+            constant = constant - beta * self.log_total
+        else:
+            result = self.log_probs(z).mul_(beta.unsqueeze(1))
+        result.add_(constant.unsqueeze(1))
         factor = (options.norm * slope_confidence).unsqueeze(1)
         if self.top is None:
             result += factor * self.probs if options.norm == 2 else factor
         elif self.border is not None:
-            z = logits.to(result.dtype)
             tied = z == self.border
             share = share_of_ties(tied.sum(dim=1, keepdim=True), self.above, options.topk)
             mask = ((z > self.border) + tied * share) * factor
             result += mask * self.probs if options.norm == 2 else mask
         result *= self.probs
         if self.top is not None and self.border is None:
-            result.scatter_add_(1, self.top_index, factor * self.top)
+            result.scatter_add_(1, self.top_index, factor * (self.top.square() if options.norm == 2 else self.top))
         if bound is not None:
             result.clamp_(-bound, bound)
         if valid is not None:

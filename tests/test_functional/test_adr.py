@@ -321,12 +321,25 @@ def test_twice_differentiated_is_refused():
 
 @pytest.mark.parametrize('k', [1, 2, 3, 5])
 def test_top_classes(k):
-    for values in (torch.randn(9, 700), torch.randint(0, 4, (9, 700)).float(), torch.zeros(2, 40)):
-        expected = values.topk(k, dim=1).values
-        found, index = top_of_rows(values, k)
-        assert torch.equal(found, expected) and torch.equal(values.gather(1, index), expected)
-        assert all(len(set(row.tolist())) == k for row in index)
+    for num_classes in (700, 1000, 40 * k):
+        values = torch.randn(9, num_classes)
+        index = top_of_rows(values, k)
+        assert torch.equal(values.gather(1, index).sort(1, descending=True).values, values.topk(k, dim=1).values)
         assert torch.equal(torch.stack(top_rows(values[:, :30].T, k)), values[:, :30].topk(k, dim=1).values.T)
+
+
+def test_top_classes_with_ties_or_nan_are_left_to_topk():
+    tied = torch.randint(0, 4, (9, 700)).float()
+    assert top_of_rows(tied.clone(), 3) is None and top_of_rows(torch.zeros(2, 400), 3) is None
+    assert torch.equal(torch.stack(top_rows(tied[:, :30].T, 3)), tied[:, :30].topk(3, dim=1).values.T)
+    # What one row lacks, another has too much.
+    values = torch.rand(2, 700)
+    values[0] = math.nan
+    values[1, :6] = 2
+    assert top_of_rows(values, 3) is None
+    values = torch.rand(2, 700)
+    values[0, 0] = -3e38
+    assert top_of_rows(values, 3) is None or (top_of_rows(values, 3) != 0)[0].all()
 
 
 @pytest.mark.parametrize(('shape', 'kwargs', 'message'), [
