@@ -9,8 +9,8 @@ from torch import Tensor
 def draw_reliability(diagrams: Mapping[str, Tensor], width: float = 4.0) -> np.ndarray:
     """Draw reliability diagrams side by side.
 
-    A bar stands at the mean confidence of each bin that is not empty and reaches to its accuracy; the gap to the
-    diagonal is what the calibration error averages. Below, the share of the samples that each bin has.
+    Each bin that is not empty is a point at its mean confidence and its accuracy; the red line from there to the
+    diagonal is the gap that the calibration error averages. Below, the share of the samples that each bin has.
 
     Args:
         diagrams: By its title, the sums of one diagram as :func:`mmssl.functional.calibration.bin_sums` gives them,
@@ -30,15 +30,14 @@ def draw_reliability(diagrams: Mapping[str, Tensor], width: float = 4.0) -> np.n
     for column, (title, sums) in enumerate(diagrams.items()):
         count, confidence, hits = sums[:, sums[0] > 0].cpu().double().numpy()
         confidence, accuracy = confidence / count, hits / count
-        bar = 0.8 / sums.shape[1]
         above, below = grid[0, column], grid[1, column]
-        above.bar(confidence, accuracy, bar, color='tab:blue', label='accuracy')
-        above.bar(confidence, confidence - accuracy, bar, accuracy, color='tab:red', alpha=0.3, label='gap')
         above.plot((0, 1), (0, 1), 'k--', linewidth=1)
+        above.vlines(confidence, confidence, accuracy, color='tab:red', linewidth=3, alpha=0.5, label='gap')
+        above.plot(confidence, accuracy, 'o-', color='tab:blue', clip_on=False, label='accuracy')
         above.set(title=title, ylabel='accuracy', xlim=(0, 1), ylim=(0, 1))
         above.title.set_fontsize(9)
         above.legend(loc='upper left', fontsize=8)
-        below.bar(confidence, count / count.sum(), bar, color='gray')
+        below.vlines(confidence, 0, count / count.sum(), color='gray', linewidth=4)
         below.set(xlabel='confidence', ylabel='share of samples', ylim=(0, 1))
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()

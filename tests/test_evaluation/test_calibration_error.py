@@ -146,7 +146,7 @@ def test_wrong_options(options, words):
 
 def test_picture_goes_to_the_visualizer_and_none_is_replaced(tmp_path):
     Visualizer.get_instance('calibration', vis_backends=[dict(type='LocalVisBackend')], save_dir=str(tmp_path))
-    MessageHub.get_instance('calibration').update_info('iter', 7)
+    MessageHub.get_instance('calibration').update_info('iter', 6)
     evaluator = Evaluator([dict(type='mmssl.CalibrationError', binning=['width', 'mass'])])
     for _ in range(2):  # as for a student and its teacher
         evaluator.process(images())
@@ -161,15 +161,17 @@ def test_no_picture_without_a_run():
     metric.evaluate(8)
 
 
-def test_bars_show_accuracy():
+def test_points_show_accuracy():
     sums = torch.zeros(3, 2, dtype=torch.float64)
     sums[:, 1] = torch.tensor([10, 7.5, 10])  # all right, confidence 0.75
-    picture = draw_reliability({'all right': sums})
-    assert picture.dtype == np.uint8 and picture.shape[2] == 3 and picture.shape[0] > picture.shape[1]
-    blue = (picture == (31, 119, 180)).all(axis=2)
-    wrong = draw_reliability({'all wrong': sums * torch.tensor([[1.0], [1.0], [0.0]])})
-    # The legend has its blue too.
-    assert blue.sum() > 10 * (wrong == (31, 119, 180)).all(axis=2).sum() > 0
+    heights = []
+    for hits in (10, 0):
+        sums[2, 1] = hits
+        picture = draw_reliability({'title': sums})
+        assert picture.dtype == np.uint8 and picture.shape[2] == 3 and picture.shape[0] > picture.shape[1]
+        rows, columns = np.nonzero((picture == (31, 119, 180)).all(axis=2))
+        heights.append(rows[columns > picture.shape[1] // 2].mean())  # not the legend, on the left
+    assert heights[0] < heights[1] - 100
 
 
 WORKER = """

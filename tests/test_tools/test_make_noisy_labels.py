@@ -110,3 +110,10 @@ def test_labels_of_a_config_and_back(tool, tmp_path, capsys):
     assert 'unchanged' in capsys.readouterr().out
     assert run(tool, *arguments, '--out', out, '--key', 'val_dataloader.dataset') == 2
     assert 'has no data set (a dict with `type`) at val_dataloader.dataset' in capsys.readouterr().err
+    (tmp_path / 'joined.py').write_text(
+        "_base_ = 'config.py'\ntrain_dataloader = dict(dataset=dict(_delete_=True, type='mmssl.MultiSourceDataset', "
+        'sources=dict(labeled={{_base_.train_dataloader.dataset}})))\n')
+    joined = ('--config', tmp_path / 'joined.py', *arguments[2:], '--out', out)
+    assert run(tool, *joined) == 2
+    assert 'such as --key train_dataloader.dataset.sources.labeled' in capsys.readouterr().err
+    assert run(tool, *joined, '--key', 'train_dataloader.dataset.sources.labeled') == 0

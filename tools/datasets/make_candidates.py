@@ -25,7 +25,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mmssl.datasets.labels_of import Labels, add_source_arguments, labels_of
 from mmssl.functional.candidates import (
     ambiguity_degree,
     candidate_mask,
@@ -39,6 +38,7 @@ from mmssl.utils.checks.nodes import get
 from mmssl.utils.cli import USER_ERRORS, read_config
 from mmssl.utils.errors import one_line
 from mmssl.utils.label_file import labels_hash, render_header, write_new
+from mmssl.utils.labels_of import Labels, add_source_arguments, labels_of
 from mmssl.utils.noise_rule import exact_rate
 
 # For each kind, the options that it needs, and those that it may have.

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mmssl.datasets.labeled_subset import sample_ids
-from mmssl.datasets.labels_of import Labels, add_source_arguments, labels_of
 from mmssl.functional.label_noise import long_tail_counts, seeded_members
 from mmssl.utils.cli import USER_ERRORS
 from mmssl.utils.errors import one_line
 from mmssl.utils.label_file import labels_hash, render_header, write_new
+from mmssl.utils.labels_of import Labels, add_source_arguments, labels_of
 
 
 def parse_ratio(text: str) -> Fraction:

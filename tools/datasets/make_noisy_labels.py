@@ -18,11 +18,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mmssl.datasets.labels_of import add_source_arguments, labels_of
 from mmssl.functional.label_noise import transition_counts
 from mmssl.utils.cli import USER_ERRORS
 from mmssl.utils.errors import one_line
 from mmssl.utils.label_file import labels_hash, render_header, write_new
+from mmssl.utils.labels_of import add_source_arguments, labels_of
 from mmssl.utils.noise_rule import KINDS, check_noise, make_noise
 
 

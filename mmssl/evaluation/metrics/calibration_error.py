@@ -40,7 +40,7 @@ class CalibrationError(BaseMetric):
     pixel does. Of an image only its sums over the bins are kept; adaptive bins of pixels are therefore put together
     from narrow ones, equally wide in the log-odds. Several processes give the numbers of one.
 
-    The reliability diagram goes to the visualizer of the run (the image ``calibration_reliability`` of its step, in
+    The reliability diagram goes to the visualizer of the run (image ``calibration_reliability`` of its iteration, in
     ``<work_dir>/<timestamp>/vis_data/vis_image`` and in TensorBoard or WandB).
 
     Args:
@@ -201,9 +201,10 @@ class CalibrationError(BaseMetric):
         """Hand the picture to the visualizer of the run, if there is one."""
         try:
             visualizer = Visualizer.get_current_instance()
-            step = int(MessageHub.get_current_instance().get_info('iter') or 0)
+            last = MessageHub.get_current_instance().get_info('iter')  # counted from 0; None where nothing is trained
         except RuntimeError:  # outside of a run
             return
+        step = 0 if last is None else int(last) + 1
         # A loop may evaluate several models at the same step: none replaces the picture of another.
         same = self._drawn[1] + 1 if self._drawn[0] == step else 0
         self._drawn = (step, same)

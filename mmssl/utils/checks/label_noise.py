@@ -1,7 +1,5 @@
 """Reports label noise, candidate sets and long tails: rates, wrong labels of each class, sizes, imbalance."""
 
-import copy
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ from mmengine.registry import DATASETS
 
 from mmssl.datasets.subset import Subset
 
-from .nodes import get, type_name, walk
+from .nodes import get, type_name, walk, without_pipelines
 from .report import Report
 from .sources import Source
 
@@ -35,7 +33,7 @@ def check_label_noise(cfg: Any, report: Report) -> None:
             if report.errors_below(f'{key}.dataset'):
                 continue  # it cannot be built without what it is around
             try:
-                dataset = DATASETS.build(_without_pipeline(node))
+                dataset = DATASETS.build(without_pipelines(node))
                 dataset.full_init()
             except Exception as error:
                 kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
@@ -98,12 +96,3 @@ def check_imbalance(sources: list[Source], report: Report) -> None:
         if all(isinstance(label, int | np.integer) and 0 <= label < len(leaf.classes) for label in labels):
             sizes = np.bincount(labels, minlength=len(leaf.classes))
             report.facts.append(f'{leaf.key}: imbalance ratio {imbalance(sizes)}')
-
-
-def _without_pipeline(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A data set's config without the pipelines of it and of those inside, so that only its labels are read."""
-    node = copy.deepcopy(dict(node))
-    for _, inner in list(walk(node, '')):
-        if 'pipeline' in inner:
-            inner['pipeline'] = []
-    return node

@@ -1,5 +1,6 @@
 """Reading config nodes: types with or without scope, nested transforms, model heads."""
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,15 @@ def walk(node: Any, key: str) -> Iterator[tuple[str, Node]]:
     elif is_sequence(node):
         for index, child in enumerate(node):
             yield from walk(child, f'{key}.{index}')
+
+
+def without_pipelines(node: Node) -> dict[str, Any]:
+    """A copy of a data set's config whose samples, and those of the data sets inside it, are not loaded."""
+    node = copy.deepcopy(dict(node))
+    for _, inner in list(walk(node, '')):
+        if 'pipeline' in inner:
+            inner['pipeline'] = []
+    return node
 
 
 def find_heads(model: Any, key: str = 'model') -> Iterator[tuple[str, Node]]:

@@ -8,11 +8,10 @@ from typing import Any
 
 from mmengine.registry import DATASETS, init_default_scope
 
-from mmssl.utils.checks.nodes import get, type_name
+from mmssl.datasets.wrapping import check_holds_samples, true_labels
+from mmssl.utils.checks.nodes import get, type_name, without_pipelines
 from mmssl.utils.cli import OptionsAction, read_config
 from mmssl.utils.label_file import read_label_file
-
-from .wrapping import check_holds_samples, true_labels
 
 KEY = 'train_dataloader.dataset'
 
@@ -60,26 +59,21 @@ def labels_of(args: argparse.Namespace) -> Labels:
     node = get(cfg, args.key)
     if not isinstance(node, Mapping) or 'type' not in node:
         raise KeyError(f'--key: {args.config} has no data set (a dict with `type`) at {args.key}')
+    for name in ('sources', 'datasets'):
+        if node.get(name):
+            part = next(iter(node[name])) if isinstance(node[name], Mapping) else 0
+            raise ValueError(f'--key: {args.key} joins several data sets; name one of them, such as --key '
+                             f'{args.key}.{name}.{part}')
     # Noise and candidates are made for what they are around.
     if type_name(node) in ('NoisyLabelDataset', 'PartialLabelDataset'):
         node = node['dataset']
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
-    dataset = DATASETS.build(_without_pipeline(node))
+    dataset = DATASETS.build(without_pipelines(node))
     check_holds_samples(dataset, f'--key {args.key}')
     dataset.full_init()
     values, num_classes = true_labels(dataset, f'--key {args.key}')
     classes = dataset.metainfo.get('classes')
     return Labels(values, num_classes, list(classes) if classes else None, dataset)
-
-
-def _without_pipeline(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A data set's config whose samples are not loaded; of a subset, that of what it is a part of."""
-    node = dict(node)
-    if isinstance(node.get('dataset'), Mapping):
-        node['dataset'] = _without_pipeline(node['dataset'])
-    if 'pipeline' in node:
-        node['pipeline'] = []
-    return node
 
 
 def _of_file(args: argparse.Namespace) -> Labels:

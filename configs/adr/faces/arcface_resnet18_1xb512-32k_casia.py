@@ -1,0 +1,3 @@
+# ArcFace, ResNet-18, CASIA-WebFace; evaluated on six benchmarks of pairs.
+_base_ = './ce_resnet18_1xb512-32k_casia.py'
+model = dict(head=dict(type='ArcFaceClsHead', scale=64., margins=0.5))
