@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import cv2
 import numpy as np
@@ -143,3 +144,82 @@ def make_segmentation_data(tmp_path: Path) -> Callable[..., SimpleNamespace]:
 def segmentation_data(make_segmentation_data: Callable[..., SimpleNamespace]) -> SimpleNamespace:
     """12 training images (4 labeled) and 4 validation images, 48 x 40 pixels, 4 classes, 255 on the border."""
     return make_segmentation_data()
+
+
+@pytest.fixture(scope='session')
+def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes by color, 4 labeled, 6 unlabeled and 3 validation images each, 16 x 16 pixels."""
+    root, rng = tmp_path_factory.mktemp('classes'), np.random.default_rng(0)
+    for split, count in dict(labeled=4, unlabeled=6, val=3).items():
+        for channel, name in enumerate(('blue', 'green', 'red')):
+            folder = root / split / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                image = rng.normal(90, 30, (16, 16, 3))
+                image[..., channel] += 60
+                cv2.imwrite(str(folder / f'{number}.png'), image.clip(0, 255).astype(np.uint8))
+    return root
+
+
+@pytest.fixture
+def classification_config(image_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """A config of ``mmssl.PseudoLabelClassifier`` that trains 6 iterations, with checkpoints at 3 and 6."""
+    from mmengine.config import Config
+
+    # The runner formats the config five times, which takes longer than the training.
+    def text(config: Config) -> str:
+        return ''.join(f'{key} = {value!r}\n' for key, value in config._cfg_dict.to_dict().items())
+
+    monkeypatch.setattr(Config, 'pretty_text', property(text))
+
+    def make(name: str = 'run', hooks: list[dict] | None = None, truth: bool = True, **semi_train_cfg: Any) -> Any:
+        load, pack = dict(type='LoadImageFromFile'), dict(type='PackInputs')
+        weak = [dict(type='RandomFlip', prob=0.5, direction='horizontal')]
+        strong = [*weak, dict(type='ColorJitter', brightness=0.5, contrast=0.5), pack]
+        branches = ['sup', 'unsup_weak', 'unsup_strong']
+        folder = dict(type='CustomDataset', data_root=str(image_folder), classes=['blue', 'green', 'red'],
+                      with_label=True)  # fmt: skip
+        unlabeled = dict(folder, data_prefix='unlabeled')
+        if not truth:
+            unlabeled = dict(type='mmssl.UnlabeledImageDataset', data_root=str(image_folder), img_path='unlabeled')
+        validation = dict(
+            batch_size=4, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
+            dataset=dict(folder, data_prefix='val', pipeline=[load, pack]))  # fmt: skip
+        classifier = dict(
+            type='ImageClassifier',
+            backbone=dict(type='ResNet_CIFAR', depth=18, stem_channels=4, base_channels=4),
+            neck=dict(type='GlobalAveragePooling'),
+            head=dict(type='LinearClsHead', num_classes=3, in_channels=32, loss=dict(type='CrossEntropyLoss')),
+        )
+        return Config(dict(
+            default_scope='mmpretrain',
+            custom_imports=dict(imports=['mmssl'], allow_failed_imports=False),
+            randomness=dict(seed=1),
+            log_level='WARNING',
+            log_processor=dict(by_epoch=False),
+            work_dir=str(tmp_path / name),
+            experiment_name=f'{tmp_path.name}-{name}',
+            data_preprocessor=dict(mean=[127.5] * 3, std=[60.0] * 3),
+            model=dict(type='mmssl.PseudoLabelClassifier', classifier=classifier, semi_train_cfg=semi_train_cfg),
+            custom_hooks=[dict(type='mmssl.IterationSeedHook'), *(hooks or [])],
+            optim_wrapper=dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.1, momentum=0.9)),
+            train_dataloader=dict(
+                batch_size=9, num_workers=0, collate_fn=dict(type='pseudo_collate'),
+                sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 2]),
+                dataset=dict(type='mmssl.MultiSourceDataset', sources=dict(
+                    labeled=dict(folder, data_prefix='labeled', pipeline=[
+                        load, dict(type='mmssl.MultiBranch', branches=branches, sup=[*weak, pack])]),
+                    unlabeled=dict(unlabeled, pipeline=[
+                        load, dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=[*weak, pack],
+                                   unsup_strong=strong)])))),
+            train_cfg=dict(type='IterBasedTrainLoop', max_iters=6, val_interval=3),
+            val_dataloader=validation, val_evaluator=dict(type='Accuracy', topk=(1,)), val_cfg=dict(type='ValLoop'),
+            test_dataloader=validation, test_evaluator=dict(type='Accuracy', topk=(1,)),
+            test_cfg=dict(type='TestLoop'),
+            default_hooks=dict(
+                logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+                checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3)),
+            visualizer=dict(type='UniversalVisualizer', vis_backends=[dict(type='LocalVisBackend')],
+                            name=f'{tmp_path.name}-{name}')))  # fmt: skip
+
+    return make

@@ -22,8 +22,10 @@ from torch import Tensor  # noqa: E402
 
 from mmssl.utils.atomic import write_atomically  # noqa: E402
 from mmssl.utils.cli import our_registries, read_checkpoint, run_tool  # noqa: E402
+from mmssl.utils.optional import is_importable  # noqa: E402
 
-WRAPPED = ('segmentor', 'classifier')  # where a semi-supervised model's config holds the stock model
+# Where a semi-supervised model's config holds the stock model, and whose that is.
+WRAPPED = dict(segmentor='mmseg', classifier='mmpretrain')
 STOCK_SCOPES = ('mmseg', 'mmpretrain')  # under any other default scope, a stock type needs its prefix
 TEST_PARTS = ('dataloader', 'evaluator', 'cfg')
 KEPT = ('default_scope', 'env_cfg', 'visualizer', 'vis_backends', 'log_processor', 'log_level', 'default_hooks',
@@ -103,7 +105,21 @@ def ours_in(node: Any, prefix: str = '') -> Iterator[str]:
         yield from ours_in(value, f'{prefix}.{key}'.lstrip('.'))
 
 
-def plain_model(model: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
+def wrapped_key(model: Mapping[str, Any]) -> str:
+    """The key under which a semi-supervised model's config holds the stock model.
+
+    Raises:
+        ValueError: If it holds none.
+    """
+    key = next((key for key in WRAPPED if isinstance(model.get(key), Mapping)), None)
+    if key is None:
+        raise ValueError(f'config: model.type is {kind_of(model)!r}, which holds no stock model under '
+                         f'{" or ".join(f"model.{key}" for key in WRAPPED)}')
+    return key
+
+
+def plain_model(
+        model: Mapping[str, Any], prefix: str = '', preprocessor: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The stock model's config inside a semi-supervised model's.
 
     Losses of ours are taken out (they have no part in prediction), and so are pre-trained weights to start from.
@@ -111,16 +127,14 @@ def plain_model(model: Mapping[str, Any], prefix: str = '') -> dict[str, Any]:
     Args:
         model: Config of the semi-supervised model.
         prefix: What a stock type needs before its name: ``''``, or the scope and a dot.
+        preprocessor: ``data_preprocessor`` of the whole config, which mmengine gives to a model without one.
 
     Raises:
         ValueError: If ``model`` wraps no stock model, or that contains a piece of ours other than a loss.
     """
-    key = next((key for key in WRAPPED if isinstance(model.get(key), Mapping)), None)
-    if key is None:
-        raise ValueError(f'config: model.type is {kind_of(model)!r}, which holds no stock model under '
-                         f'{" or ".join(f"model.{key}" for key in WRAPPED)}')
+    key = wrapped_key(model)
     plain = deepcopy(dict(model[key]))
-    outer = model.get('data_preprocessor')
+    outer = model.get('data_preprocessor') or preprocessor
     if outer:
         # Evaluation went through the outer one, so that is the one whose numbers are to be reproduced.
         plain['data_preprocessor'] = deepcopy(outer['data_preprocessor'] if is_ours(outer) else outer)
@@ -180,14 +194,12 @@ def plain_dataset(dataset: Mapping[str, Any], prefix: str = '') -> dict[str, Any
                           if key == 'datasets' else plain_dataset(inner, prefix))
     if not is_ours(dataset):
         return plain
-    from mmengine.dataset import BaseDataset
-    from mmseg.registry import DATASETS as STOCK
-
     from mmssl.registry import DATASETS
     kind = kind_of(dataset)
     cls = DATASETS.get(kind)
-    if cls is None or not issubclass(cls, BaseDataset):
+    if not is_segmentation_dataset(cls):
         raise ValueError(f'{kind} has no stock counterpart')
+    from mmseg.registry import DATASETS as STOCK
     name = STOCK_DATASETS.get(cls.__name__, PLAIN_DATASET)
     plain['type'] = f'{prefix}{name}'
     known = {**_parameters(STOCK.get(PLAIN_DATASET)), **_parameters(STOCK.get(name))}
@@ -208,6 +220,14 @@ def plain_dataset(dataset: Mapping[str, Any], prefix: str = '') -> dict[str, Any
         plain['img_suffix'] = plain['img_suffix'][0]
     _check_list(plain, kind)
     return plain
+
+
+def is_segmentation_dataset(cls: type | None) -> bool:
+    """Whether a class is derived from mmseg's ``BaseSegDataset``; False without mmseg."""
+    if cls is None or not is_importable('mmseg'):
+        return False
+    from mmseg.datasets import BaseSegDataset
+    return issubclass(cls, BaseSegDataset)
 
 
 def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
@@ -235,7 +255,7 @@ def leaf_dataset(loader: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 def inference_pipeline(cfg: Config) -> list[dict[str, Any]] | None:
-    """What mmseg's ``inference_model`` runs images through: the pipeline of the evaluation, without the labels.
+    """What a stock ``inference_model`` runs images through: the pipeline of the evaluation, without the labels.
 
     The top-level ``test_pipeline`` of a config is only the variable that the data loader's was made of, and
     ``--cfg-options`` change the latter; so the data loader decides where it can.
@@ -258,8 +278,8 @@ def plain_config(cfg: Config) -> tuple[Config, list[str]]:
     """
     plain: dict[str, Any] = {key: deepcopy(cfg[key]) for key in KEPT if cfg.get(key) is not None}
     plain.setdefault('default_scope', 'mmengine')  # as the Runner has it without one
-    prefix = '' if plain['default_scope'] in STOCK_SCOPES else 'mmseg.'
-    plain['model'] = plain_model(cfg.model, prefix)
+    prefix = '' if plain['default_scope'] in STOCK_SCOPES else f'{WRAPPED[wrapped_key(cfg.model)]}.'
+    plain['model'] = plain_model(cfg.model, prefix, cfg.get('data_preprocessor'))
     left_out: list[str] = []
     for phase in ('val', 'test'):
         names = [f'{phase}_{part}' for part in TEST_PARTS]
@@ -300,7 +320,7 @@ def plain_config(cfg: Config) -> tuple[Config, list[str]]:
 
 
 def dataset_meta(meta: Mapping[str, Any], cfg: Config) -> dict[str, Any]:
-    """Classes and palette for mmseg's inference: the checkpoint's, or else those of the data set of the evaluation.
+    """Classes and palette for stock inference: the checkpoint's, or else those of the data set of the evaluation.
 
     Args:
         meta: ``checkpoint['meta']``.
@@ -312,8 +332,11 @@ def dataset_meta(meta: Mapping[str, Any], cfg: Config) -> dict[str, Any]:
     dataset = leaf_dataset(cfg.get('test_dataloader')) or leaf_dataset(cfg.get('val_dataloader'))
     if not dataset:
         return known
-    from mmseg.registry import DATASETS
-    stated = {**getattr(DATASETS.get(kind_of(dataset)), 'METAINFO', {}), **dataset.get('metainfo', {})}
+    from mmengine.registry import DATASETS
+    with DATASETS.switch_scope_and_registry(cfg.default_scope) as registry:
+        stated = {**getattr(registry.get(kind_of(dataset)), 'METAINFO', {}), **dataset.get('metainfo', {})}
+    if dataset.get('classes') and not isinstance(dataset['classes'], str):  # mmpretrain's shorthand
+        stated['classes'] = dataset['classes']
     return {**known, **_plain(stated)}
 
 
@@ -325,8 +348,10 @@ def differences(cfg: Config, trained: str) -> list[str]:
         trained: Text of the other one.
     """
     try:
-        before = dict(_leaves(plain_model(Config.fromstring(trained, '.py').model)))
-        now = dict(_leaves(plain_model(cfg.model)))
+        old = Config.fromstring(trained, '.py')
+        before, now = (
+            dict(_leaves(plain_model(config.model, preprocessor=config.get('data_preprocessor'))))
+            for config in (old, cfg))
     except Exception:  # of another tool or another model; the weights are compared with the model anyway
         return []
     return [key for key in {**before, **now} if before.get(key) != now.get(key)]
@@ -464,7 +489,7 @@ def export(args: argparse.Namespace, *_: Any) -> None:
     if 'ema_state_dict' in checkpoint:
         print('the weights are the averages of EMAHook, which validation used', file=sys.stderr)
     if not plain_meta['dataset_meta'].get('classes'):
-        print('the checkpoint names no classes: mmseg will guess them from their number', file=sys.stderr)
+        print('the checkpoint names no classes: predictions will have numbers or guessed names', file=sys.stderr)
 
 
 if __name__ == '__main__':

@@ -4,11 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip('mmpretrain')
-import cv2
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
@@ -17,80 +15,6 @@ from torch import Tensor
 
 from mmssl.engine.resumable import make_resumable
 from mmssl.utils.checks import quick_check
-
-CLASSES = ('blue', 'green', 'red')
-BRANCHES = ['sup', 'unsup_weak', 'unsup_strong']
-
-
-@pytest.fixture(scope='module')
-def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes by color, 4 labeled, 6 unlabeled and 3 validation images each, 16 x 16 pixels."""
-    root, rng = tmp_path_factory.mktemp('classes'), np.random.default_rng(0)
-    for split, count in dict(labeled=4, unlabeled=6, val=3).items():
-        for channel, name in enumerate(CLASSES):
-            folder = root / split / name
-            folder.mkdir(parents=True)
-            for number in range(count):
-                image = rng.normal(90, 30, (16, 16, 3))
-                image[..., channel] += 60
-                cv2.imwrite(str(folder / f'{number}.png'), image.clip(0, 255).astype(np.uint8))
-    return root
-
-
-@pytest.fixture
-def make_config(image_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Config]:
-    """A config of ``mmssl.PseudoLabelClassifier`` that trains 6 iterations, with checkpoints at 3 and 6."""
-    # The runner formats the config five times, which takes longer than the training.
-    monkeypatch.setattr(Config, 'pretty_text', property(lambda config: repr(config._cfg_dict.to_dict())))
-
-    def make(name: str = 'run', hooks: list[dict] | None = None, truth: bool = True, **semi_train_cfg: Any) -> Config:
-        load, pack = dict(type='LoadImageFromFile'), dict(type='PackInputs')
-        weak = [dict(type='RandomFlip', prob=0.5, direction='horizontal')]
-        strong = [*weak, dict(type='ColorJitter', brightness=0.5, contrast=0.5), pack]
-        folder = dict(type='CustomDataset', data_root=str(image_folder), classes=list(CLASSES), with_label=True)
-        unlabeled = dict(folder, data_prefix='unlabeled')
-        if not truth:
-            unlabeled = dict(type='mmssl.UnlabeledImageDataset', data_root=str(image_folder), img_path='unlabeled')
-        validation = dict(
-            batch_size=4, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
-            dataset=dict(folder, data_prefix='val', pipeline=[load, pack]))  # fmt: skip
-        classifier = dict(
-            type='ImageClassifier',
-            backbone=dict(type='ResNet_CIFAR', depth=18, stem_channels=4, base_channels=4),
-            neck=dict(type='GlobalAveragePooling'),
-            head=dict(type='LinearClsHead', num_classes=3, in_channels=32, loss=dict(type='CrossEntropyLoss')),
-        )
-        return Config(dict(
-            default_scope='mmpretrain',
-            custom_imports=dict(imports=['mmssl'], allow_failed_imports=False),
-            randomness=dict(seed=1),
-            log_level='WARNING',
-            work_dir=str(tmp_path / name),
-            experiment_name=f'{tmp_path.name}-{name}',
-            data_preprocessor=dict(mean=[127.5] * 3, std=[60.0] * 3),
-            model=dict(type='mmssl.PseudoLabelClassifier', classifier=classifier, semi_train_cfg=semi_train_cfg),
-            custom_hooks=[dict(type='mmssl.IterationSeedHook'), *(hooks or [])],
-            optim_wrapper=dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.1, momentum=0.9)),
-            train_dataloader=dict(
-                batch_size=9, num_workers=0, collate_fn=dict(type='pseudo_collate'),
-                sampler=dict(type='mmssl.MultiSourceSampler', source_ratio=[1, 2]),
-                dataset=dict(type='mmssl.MultiSourceDataset', sources=dict(
-                    labeled=dict(folder, data_prefix='labeled', pipeline=[
-                        load, dict(type='mmssl.MultiBranch', branches=BRANCHES, sup=[*weak, pack])]),
-                    unlabeled=dict(unlabeled, pipeline=[
-                        load, dict(type='mmssl.MultiBranch', branches=BRANCHES, unsup_weak=[*weak, pack],
-                                   unsup_strong=strong)])))),
-            train_cfg=dict(type='IterBasedTrainLoop', max_iters=6, val_interval=3),
-            val_dataloader=validation, val_evaluator=dict(type='Accuracy', topk=(1,)), val_cfg=dict(type='ValLoop'),
-            test_dataloader=validation, test_evaluator=dict(type='Accuracy', topk=(1,)),
-            test_cfg=dict(type='TestLoop'),
-            default_hooks=dict(
-                logger=dict(type='LoggerHook', interval=1),
-                checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3)),
-            visualizer=dict(type='UniversalVisualizer', vis_backends=[dict(type='LocalVisBackend')],
-                            name=f'{tmp_path.name}-{name}')))  # fmt: skip
-
-    return make
 
 
 def train(cfg: Config) -> Runner:
@@ -124,11 +48,11 @@ RUNS = dict(
 
 
 @pytest.mark.parametrize('name', RUNS)
-def test_a_resumed_run_ends_in_the_same_numbers(make_config: Callable, name: str) -> None:
+def test_a_resumed_run_ends_in_the_same_numbers(classification_config: Callable, name: str) -> None:
     options, hooks = RUNS[name]
-    whole = make_config('whole', hooks=hooks, **options)
+    whole = classification_config('whole', hooks=hooks, **options)
     train(whole)
-    resumed = make_config('resumed', hooks=hooks, **options)
+    resumed = classification_config('resumed', hooks=hooks, **options)
     resumed.load_from, resumed.resume = str(Path(whole.work_dir) / 'iter_3.pth'), True
     train(resumed)
     expected, found, before = checkpoint('iter_6.pth', whole), checkpoint('iter_6.pth', resumed), checkpoint(
@@ -145,15 +69,15 @@ def test_a_resumed_run_ends_in_the_same_numbers(make_config: Callable, name: str
 
 
 @pytest.mark.parametrize('name', ['freematch_ema', 'softmatch_teacher'])
-def test_evaluation_of_the_checkpoint_is_what_was_logged(make_config: Callable, name: str) -> None:
+def test_evaluation_of_the_checkpoint_is_what_was_logged(classification_config: Callable, name: str) -> None:
     options, hooks = RUNS[name]
-    cfg = make_config('trained', hooks=hooks, **options)
+    cfg = classification_config('trained', hooks=hooks, **options)
     runner = train(cfg)
     logged = runner.message_hub.get_scalar('val/accuracy/top1').current()
     with torch.no_grad():
         own = [v for k, v in runner.model.state_dict().items() if k.startswith('student') and v.is_floating_point()]
         scale = sum(float(value.abs().sum()) for value in own)
-    tested = make_config('tested', hooks=[], **options)
+    tested = classification_config('tested', hooks=[], **options)
     tested.load_from = str(Path(cfg.work_dir) / 'iter_6.pth')
     tester = Runner.from_cfg(tested)
     metrics = tester.test()
@@ -165,8 +89,8 @@ def test_evaluation_of_the_checkpoint_is_what_was_logged(make_config: Callable, 
         assert sum(float(value.abs().sum()) for value in loaded) != scale
 
 
-def test_flexmatch_knows_its_images(make_config: Callable) -> None:
-    runner = train(make_config(hooks=RUNS['flexmatch'][1], truth=False, **RUNS['flexmatch'][0]))
+def test_flexmatch_knows_its_images(classification_config: Callable) -> None:
+    runner = train(classification_config(hooks=RUNS['flexmatch'][1], truth=False, **RUNS['flexmatch'][0]))
     table: Tensor = runner.model.threshold.last_prediction
     assert len(table) == 18 and (table >= 0).any()
     assert {'unsup_mask_ratio', 'unsup_threshold', 'unsup_loss'} <= {
@@ -174,33 +98,50 @@ def test_flexmatch_knows_its_images(make_config: Callable) -> None:
     }
 
 
-def test_flexmatch_hook_and_moving_average_of_another_data_set(make_config: Callable) -> None:
+def test_flexmatch_hook_and_moving_average_of_another_data_set(classification_config: Callable) -> None:
     """A new run from the weights of one on other images begins with an empty table; a resumed one is refused."""
     options, hooks = RUNS['flexmatch']
     hooks = [*hooks, dict(type='EMAHook', momentum=0.1)]
-    first = make_config('first', hooks=hooks, **options)
+    first = classification_config('first', hooks=hooks, **options)
     first.train_dataloader.dataset.sources.unlabeled.data_prefix = 'labeled'
     first.train_dataloader.dataset.allow_overlap = True
     train(first)
-    second = make_config('second', hooks=hooks, **options)
+    second = classification_config('second', hooks=hooks, **options)
     second.load_from = str(Path(first.work_dir) / 'iter_6.pth')
     runner = train(second)
     assert len(runner.model.threshold.last_prediction) == 18
-    third = make_config('third', hooks=hooks, **options)
+    third = classification_config('third', hooks=hooks, **options)
     third.load_from, third.resume = str(Path(first.work_dir) / 'iter_3.pth'), True
     with pytest.raises(ValueError, match=r'knows 12 unlabeled images, but .* has 18'):
         train(third)
 
 
-def test_hooks_that_are_missing_or_out_of_place(make_config: Callable) -> None:
+def test_hooks_that_are_missing_or_out_of_place(classification_config: Callable) -> None:
     init_default_scope('mmpretrain')
     options, hooks = RUNS['flexmatch']
     with pytest.raises(ValueError, match='FlexMatchHook'):
-        quick_check(make_config(**options))
+        quick_check(classification_config(**options))
     with pytest.raises(ValueError, match='MeanTeacherHook'):
-        quick_check(make_config(teacher='ema'))
+        quick_check(classification_config(teacher='ema'))
     with pytest.raises(ValueError, match='FlexMatchHook needs a model'):
-        train(make_config(hooks=hooks))
+        train(classification_config(hooks=hooks))
     with pytest.raises(ValueError, match=r"semi_train_cfg\.teacher='ema'"):
-        train(make_config('other', hooks=[of('MeanTeacherHook')]))
-    quick_check(make_config(hooks=hooks, **options))
+        train(classification_config('other', hooks=[of('MeanTeacherHook')]))
+    quick_check(classification_config(hooks=hooks, **options))
+
+
+def test_diagnostics_of_pseudo_labels(classification_config: Callable) -> None:
+    options, hooks = RUNS['flexmatch']
+    hook = of('PseudoLabelDiagnosticsHook', interval=3)
+    runner = train(classification_config(hooks=[*hooks, hook], **options))
+    scalars = runner.message_hub.log_scalars
+    assert scalars['train/unsup_pseudo_acc'].data[1].sum() == 2  # of six iterations
+    shares = [scalars[f'train/unsup_class_share/{name}'].current() for name in ('blue', 'green', 'red')]
+    assert sum(shares) == pytest.approx(1) and 'train/unsup_class_threshold/red' in scalars
+    assert 0 <= scalars['train/unsup_pseudo_acc'].current() <= 1
+
+    runner = train(classification_config('other', hooks=[*hooks, hook], truth=False, **options))
+    assert 'train/unsup_class_share/red' in runner.message_hub.log_scalars
+    assert 'train/unsup_pseudo_acc' not in runner.message_hub.log_scalars
+    with pytest.raises(ValueError, match='FPLDiagnosticsHook needs a semi-supervised segmentor'):
+        train(classification_config('third', hooks=[*hooks, of('FPLDiagnosticsHook')], **options))

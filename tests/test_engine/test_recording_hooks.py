@@ -173,7 +173,7 @@ def test_supervised_model_is_refused(config: Config) -> None:
     config.train_dataloader.dataset.pipeline[-1] = dict(type='PackSegInputs')
     config.train_dataloader.sampler = dict(type='InfiniteSampler')
     config.custom_hooks = [dict(type='mmssl.FPLDiagnosticsHook')]
-    with pytest.raises(ValueError, match=r'needs a semi-supervised model of mmssl.*got model\.type=EncoderDecoder'):
+    with pytest.raises(ValueError, match=r'needs a semi-supervised segmentor of mmssl.*got model\.type=EncoderDecoder'):
         train(config)
 
 

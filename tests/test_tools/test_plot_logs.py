@@ -155,3 +155,22 @@ def test_user_errors_are_one_line(
     message = capsys.readouterr().err
     assert message.count('\n') == 1 and all(text in message for text in expected), message
     assert not list(tmp_path.glob('plot.*'))
+
+
+def test_overlay_draws_all_classes_into_one_panel(
+    tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = [f'unsup_class_share/{name}' for name in ('cat', 'dog')]
+    write_log(tmp_path / 'run', [train(step, **dict.fromkeys(keys, step / 100)) for step in (10, 20)])
+    runs = [tool.read_curves(tmp_path / 'run')]
+    assert tool.split_panels(['unsup_class_share/*'], runs, overlay=True) == {'unsup_class_share/*': keys}
+    assert list(tool.split_panels(['unsup_class_share/*'], runs, overlay=False)) == keys
+    sizes = []
+    for options in ([], ['--overlay']):
+        out = tmp_path / f'plot{len(options)}.png'
+        assert tool.main([str(tmp_path / 'run'), '--keys', 'unsup_class_share/*', '--out', str(out), *options]) == 0
+        with Image.open(out) as picture:
+            sizes.append(picture.size)
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if 'dog' in line] == ['unsup_class_share/dog: run: 0.2 at 20']
+    assert sizes[0][0] == 2 * sizes[1][0]

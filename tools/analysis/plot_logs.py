@@ -2,9 +2,11 @@
 
     python tools/analysis/plot_logs.py work_dirs/fpl work_dirs/cps --keys mIoU unsup_mean_k --out curves.png
     python tools/analysis/plot_logs.py work_dirs/* --keys mIoU --group --out curves.png
+    python tools/analysis/plot_logs.py work_dirs/flexmatch --keys 'unsup_class_share/*' --overlay --out shares.png
 
 A run is a work dir or a `scalars.json` of mmengine. Of a run that was resumed, the later log replaces the earlier one
 from its first step on. `--group` takes runs together whose labels differ only in their seed (`cps_seed0`, `cps_seed1`).
+`--overlay` draws all keys that a pattern matches into one panel, such as those of all classes.
 """
 
 import argparse
@@ -84,6 +86,13 @@ def match_keys(patterns: Sequence[str], runs: Sequence[dict[str, Curve]]) -> lis
     return keys
 
 
+def split_panels(patterns: Sequence[str], runs: Sequence[dict[str, Curve]], overlay: bool) -> dict[str, list[str]]:
+    """Title and keys of each panel: a key, or with `overlay` all keys that a pattern matches."""
+    if not overlay:
+        return {key: [key] for key in match_keys(patterns, runs)}
+    return {pattern: match_keys([pattern], runs) for pattern in patterns}
+
+
 def smooth(values: Sequence[float], window: int) -> list[float]:
     """Mean over the last `window` points; points that are not finite do not count."""
     result = []
@@ -139,21 +148,22 @@ def plot(args: argparse.Namespace) -> list[str]:
     paths = [Path(path) for path in args.runs]
     labels = label_runs(paths, args.labels)
     runs = [read_curves(path) for path in paths]
-    keys = match_keys(args.keys, runs)
+    panels = split_panels(args.keys, runs, args.overlay)
     groups = group_runs(labels, args.group)
-    columns = min(len(keys), 3)
-    rows = -(-len(keys) // columns)
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
     figure = Figure(figsize=(5.2 * columns, 3.6 * rows + 0.3 * bool(args.title)), dpi=args.dpi, layout='constrained')
     FigureCanvasAgg(figure)
     if args.title:
         figure.suptitle(args.title)
     summary = []
-    for index, key in enumerate(keys):
+    for index, (title, keys) in enumerate(panels.items()):
         axes = figure.add_subplot(rows, columns, index + 1)
-        axes.set_title(key, fontsize=10)
+        axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration')
         axes.grid(alpha=0.3)
-        for number, (label, members) in enumerate(groups.items()):
+        lines = [(key, label, members) for label, members in groups.items() for key in keys]
+        for number, (key, label, members) in enumerate(lines):
             curves = [runs[i][key] for i in members if key in runs[i]]
             if not curves:
                 continue
@@ -162,6 +172,8 @@ def plot(args: argparse.Namespace) -> list[str]:
                 raise ValueError(f'--group: the runs of {label!r} have no step of {key!r} in common')
             color = f'C{number % 10}'
             name = f'{label} ({len(curves)} runs)' if len(curves) > 1 else label
+            if len(keys) > 1:
+                name = key if len(groups) == 1 and len(curves) == 1 else f'{key}, {name}'
             marker = '.' if len(steps) < 30 else None
             if args.smooth > 1:
                 axes.plot(steps, means, color=color, alpha=0.25, linewidth=0.8)
@@ -172,7 +184,7 @@ def plot(args: argparse.Namespace) -> list[str]:
                 high = [m + d for m, d in zip(means, deviations, strict=True)]
                 axes.fill_between(steps, low, high, color=color, alpha=0.2, linewidth=0)
             spread = f' ± {deviations[-1]:.3g}' if len(curves) > 1 else ''
-            summary.append(f'{key}: {name}: {means[-1]:.4g}{spread} at {steps[-1]}')
+            summary.append(f'{key}: {label if len(keys) > 1 else name}: {means[-1]:.4g}{spread} at {steps[-1]}')
         axes.legend(fontsize=7)
     figure.savefig(out)
     return summary
@@ -187,6 +199,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument('--keys', nargs='+', required=True, help='what to plot; patterns such as unsup_* are allowed')
     parser.add_argument('--out', required=True, help='picture to write: .png, .pdf, .svg')
     parser.add_argument('--labels', nargs='+', help='names of the runs (default: the ends of their paths)')
+    parser.add_argument('--overlay', action='store_true', help='one panel for each of --keys, with all that it matches')
     parser.add_argument('--title', help='title of the figure')
     parser.add_argument('--smooth', type=int, default=1, metavar='N', help='running mean over N logged points')
     parser.add_argument(

@@ -10,6 +10,7 @@ from .iteration_seed_hook import IterationSeedHook
 from .mean_teacher_hook import MeanTeacherHook
 from .min_labels_hook import MinLabelsHook
 from .online_label_smooth_hook import OnlineLabelSmoothHook
+from .pseudo_label_diagnostics_hook import PseudoLabelDiagnosticsHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     'MeanTeacherHook',
     'MinLabelsHook',
     'OnlineLabelSmoothHook',
+    'PseudoLabelDiagnosticsHook',
     'PseudoLabelVisualizationHook',
 ]

@@ -8,6 +8,11 @@ from mmengine.runner import Runner
 from mmssl.utils.model import unwrap_model
 from mmssl.utils.values import check_number
 
+KINDS = dict(
+    segment=('segmentor', 'CrossPseudoSupervision'),
+    classify=('classifier', 'PseudoLabelClassifier'),
+)  # fmt: skip
+
 
 class RecordingHook(Hook):
     """Every ``interval`` iterations, lets the model record an iteration and hands the record to :meth:`on_record`.
@@ -18,8 +23,12 @@ class RecordingHook(Hook):
         interval: Iterations between two records, >= 1; as in LoggerHook, iteration ``interval`` is the first.
 
     Raises:
-        ValueError: If ``interval`` is not a positive integer, or, before training, if the model does not record.
+        ValueError: If ``interval`` is not a positive integer, or, before training, if the model does not record, or
+            records of the other task.
     """
+
+    # What the model does whose records this hook reads: ``'segment'`` or ``'classify'``.
+    TASK = 'segment'
 
     def __init__(self, interval: int) -> None:
         key = f'custom_hooks: mmssl.{type(self).__name__}.interval'
@@ -29,10 +38,11 @@ class RecordingHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Check that the model can record."""
         model = unwrap_model(runner.model)
-        if not hasattr(model, 'recording'):
+        if not hasattr(model, 'recording') or not hasattr(model, self.TASK):
+            kind, example = KINDS[self.TASK]
             raise ValueError(
-                f'custom_hooks: mmssl.{type(self).__name__} needs a semi-supervised model of mmssl, such as '
-                f'mmssl.CrossPseudoSupervision, got model.type={type(model).__name__}; remove the hook'
+                f'custom_hooks: mmssl.{type(self).__name__} needs a semi-supervised {kind} of mmssl, such as '
+                f'mmssl.{example}, got model.type={type(model).__name__}; remove the hook'
             )
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:

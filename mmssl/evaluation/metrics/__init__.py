@@ -2,6 +2,7 @@
 
 from .calibration_error import CalibrationError
 from .face_verification import FaceVerification
+from .pseudo_label_quality import PseudoLabelQuality
 from .segment_matching_iou import SegmentMatchingIoU
 
-__all__ = ['CalibrationError', 'FaceVerification', 'SegmentMatchingIoU']
+__all__ = ['CalibrationError', 'FaceVerification', 'PseudoLabelQuality', 'SegmentMatchingIoU']

@@ -204,7 +204,7 @@ class SemiBaseClassifier(SemiModel, BaseClassifier):
 def typed_preprocessor(preprocessor: Any) -> Any:
     """``preprocessor`` with the type that mmpretrain takes for granted."""
     if isinstance(preprocessor, Mapping) and 'type' not in preprocessor:
-        return dict(preprocessor, type='ClsDataPreprocessor')
+        return dict(preprocessor, type='mmpretrain.ClsDataPreprocessor')
     return preprocessor
 
 

@@ -67,8 +67,9 @@ class DashThreshold(Threshold):
     @torch.no_grad()
     def observe_labeled(self, losses: Tensor) -> None:
         """Average the losses of labeled images, (N,), before the unsupervised loss begins."""
-        momentum = torch.clamp(1 / (self.observed + 1), min=self.warmup_momentum)
-        self.labeled_loss.lerp_(batch_mean(losses.float()), momentum)
+        dtype = self.labeled_loss.dtype
+        momentum = torch.clamp(1 / (self.observed + 1).to(dtype), min=self.warmup_momentum)
+        self.labeled_loss.lerp_(batch_mean(losses.to(dtype)), momentum)
         self.observed += 1
 
     @property

@@ -66,7 +66,8 @@ class DistributionAlignment(RunState):
             (N, C).
         """
         # The first batch is copied.
-        self.model_prob.lerp_(batch_mean(probs), torch.where(self.updates > 0, self.momentum, 1.0))
+        momentum = torch.where(self.updates > 0, self.momentum, 1.0).to(self.model_prob.dtype)
+        self.model_prob.lerp_(batch_mean(probs), momentum)
         if self.follows_labeled:
             self.target.lerp_(batch_mean(labeled_probs), self.momentum)
         self.updates += 1
