@@ -21,7 +21,9 @@ class MultiBranchDataPreprocessor(BaseDataPreprocessor):
     Training batches come from ``mmssl.MultiBranch``: for each branch a list with ``None`` where the image has no such
     view. The ``None`` are dropped, the inner preprocessor normalizes and stacks the rest, and all branches are padded
     to one size, right and bottom, with the inner preprocessor's values. ``valid_mask`` of the samples is extended by
-    what was padded. Batches without branches (validation, test, inference) go to the inner preprocessor untouched.
+    what was padded. Unlabeled images of which some have a class label (STL-10's, with the labeled ones among them) get
+    the label -1 where it is unknown, since mmpretrain's preprocessor takes all or none. Batches without branches
+    (validation, test, inference) go to the inner preprocessor untouched.
 
     Args:
         data_preprocessor: The stock preprocessor or its config (``SegDataPreProcessor``, ``ClsDataPreprocessor``, ...).
@@ -81,6 +83,8 @@ class MultiBranchDataPreprocessor(BaseDataPreprocessor):
         grouped = {branch: _present(branch, items, data.get('data_samples')) for branch, items in inputs.items()}
         if training:
             self._check_composition({branch: len(group['inputs']) for branch, group in grouped.items()})
+        for branch, group in grouped.items():
+            _mark_unknown_labels(branch, group['data_samples'])
         batches = {branch: dict(self.data_preprocessor(group, training)) for branch, group in grouped.items()}
         height = max(batch['inputs'].shape[-2] for batch in batches.values())
         width = max(batch['inputs'].shape[-1] for batch in batches.values())
@@ -162,6 +166,15 @@ def _present(branch: str, items: Any, data_samples: Any) -> dict[str, Any]:
         if all(sample is None for sample in samples):
             samples = None
     return {'inputs': [items[number] for number in keep], 'data_samples': samples}
+
+
+def _mark_unknown_labels(branch: str, data_samples: Any) -> None:
+    """Label -1 for mmpretrain's samples without one, where others of an unlabeled branch have theirs."""
+    samples = [sample for sample in data_samples or [] if hasattr(sample, 'set_gt_label')]
+    unknown = [sample for sample in samples if 'gt_label' not in sample]
+    if branch != 'sup' and len(unknown) < len(samples):
+        for sample in unknown:
+            sample.set_gt_label(-1)
 
 
 def _pad_field(sample: BaseDataElement, name: str, padding: tuple[int, int, int, int], value: float) -> None:

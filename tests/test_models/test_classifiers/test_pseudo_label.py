@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from mmengine.model import ExponentialMovingAverage
 from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
 from mmssl.models.classifiers import PseudoLabelClassifier
@@ -542,3 +543,19 @@ def test_branches_and_hooks_that_options_need() -> None:
     assert kind.required_hooks(options) == ('mmssl.MeanTeacherHook', 'mmssl.FlexMatchHook')
     assert kind.sub_models(options) == ('student', 'teacher') and kind.default_predictor(options) == 'teacher'
     assert math.isclose(kind.TRAIN_DEFAULTS['threshold']['threshold'], 0.95)
+
+
+def test_unlabeled_images_of_which_some_have_labels(tiny_classifier: dict) -> None:
+    """As in STL-10, where the labeled images are among the unlabeled ones."""
+    model = build(tiny_classifier)
+    branches = ('sup', 'unsup_weak', 'unsup_strong')
+    samples = {name: [DataSample(), DataSample()] for name in branches}
+    for name in branches:
+        samples[name][0].set_gt_label(2)
+    samples['sup'][1].set_gt_label(1)
+    images = {name: [torch.zeros(3, 12, 12, dtype=torch.uint8)] * 2 for name in branches}
+    data = model.data_preprocessor(dict(inputs=images, data_samples=samples), training=True)
+    assert model.hidden_truth(data['data_samples']['unsup_weak']).tolist() == [2, -1]
+    assert model.hidden_truth(data['data_samples']['sup']).tolist() == [2, 1]
+    losses = model.loss(**data)
+    assert torch.isfinite(losses['unsup_loss'])
