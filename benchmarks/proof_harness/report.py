@@ -38,7 +38,7 @@ def table(grid: Grid) -> str:
         ('median of last 3', 2, summary('median_last3'))
     ]
     for key in grid.extra_metrics:
-        columns.append((f'{key} last', 2, lambda record, key=key: record['validations'][-1][key]))
+        columns.append((f'{key} last', _digits(results, key), lambda record, key=key: record['validations'][-1][key]))
     columns += [('minutes', 1, lambda record: record['minutes']),
                 ('ms / iter', 0, lambda record: record['ms_per_iter']),
                 ('memory (MB)', 0, lambda record: record['gpu_memory_mb'] or record['peak_rss_mb'])]
@@ -51,6 +51,12 @@ def table(grid: Grid) -> str:
         seeds = str(len(grid.seeds)) if len(records) == len(grid.seeds) else f'{len(records)} of {len(grid.seeds)}'
         lines.append('| ' + ' | '.join([f'[{row.title}]({_link(grid, row.config)})', *cells, seeds]) + ' |')
     return '\n'.join([f'**{grid.title}**', '', *lines, '', *_footnotes(grid, results)])
+
+
+def _digits(results: Results, key: str) -> int:
+    """Digits that a metric is shown with: 2 for percentages and the like, 4 for one that stays below 1."""
+    values = [abs(record['validations'][-1][key]) for runs in results.values() for record in runs.values()]
+    return 4 if values and max(values) < 1 else 2
 
 
 def _link(grid: Grid, path: str) -> str:

@@ -32,7 +32,8 @@ with open(vis / 'scalars.json', 'w') as log:
         if iteration % 5 == 0:
             (args.work_dir / f'iter_{iteration}.pth').write_text('')
             pointer.write_text(str(args.work_dir / f'iter_{iteration}.pth'))
-            metrics = dict(aAcc=90.0, mIoU=iteration + seed + offset + 1e-7, time=0.1, step=iteration)
+            metrics = dict(aAcc=90.0, mIoU=iteration + seed + offset + 1e-7, ECE=0.1 + seed / 1000, time=0.1,
+                           step=iteration)
             log.write(json.dumps(metrics) + '\\n')
         log.flush()
         if os.environ.get('FAKE_DIE') == f'{args.work_dir.parent.name}/{iteration}' and start == 0:

@@ -230,6 +230,18 @@ def test_table_says_what_the_files_say(repo: Path, capsys: pytest.CaptureFixture
     assert 'python benchmarks/proof.py toy' in table and 'commit' in table and str(os.cpu_count()) in table
 
 
+def test_further_metrics_are_shown_with_the_digits_that_they_need(
+        repo: Path, capsys: pytest.CaptureFixture) -> None:
+    path = repo / 'benchmarks/grids/toy.py'
+    path.write_text(path.read_text() + "extra_metrics = ['aAcc', 'ECE']\n")
+    run(repo, '--only', 'plain')
+    capsys.readouterr()
+    main(['table', 'toy'], repo=repo)
+    table = capsys.readouterr().out
+    assert '| median of last 3 | aAcc last | ECE last |' in table
+    assert '| 16.00 ± 1.41 | 90.00 ± 0.00 | 0.1010 ± 0.0014 |' in table
+
+
 def test_table_is_written_between_its_markers_only_and_check_compares(repo: Path) -> None:
     run(repo)
     grid = load_grid('toy', repo)

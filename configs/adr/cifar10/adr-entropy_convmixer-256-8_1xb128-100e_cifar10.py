@@ -1,0 +1,12 @@
+# Entropy penalty + ADR, ConvMixer-256/8, CIFAR-10.
+_base_ = [
+    './ce_convmixer-256-8_1xb128-100e_cifar10.py',
+    '../../_base_/methods/entropy.py',
+    '../../_base_/methods/adr.py',
+]
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[dict(type='CrossEntropyLoss'), _base_.entropy_loss, _base_.adr_loss])))

@@ -1,0 +1,12 @@
+# Label smoothing + ADR, AlexNet, CIFAR-10.
+_base_ = [
+    './ce_alexnet_1xb128-120e_cifar10.py',
+    '../../_base_/methods/label_smoothing.py',
+    '../../_base_/methods/adr.py',
+]
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[_base_.label_smoothing, _base_.adr_loss])))

@@ -1,0 +1,12 @@
+# Label smoothing + ADR, ConvMixer-256/8, CIFAR-10.
+_base_ = [
+    './ce_convmixer-256-8_1xb128-100e_cifar10.py',
+    '../../_base_/methods/label_smoothing.py',
+    '../../_base_/methods/adr.py',
+]
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[_base_.label_smoothing, _base_.adr_loss])))

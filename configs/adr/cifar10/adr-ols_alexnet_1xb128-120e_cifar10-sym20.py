@@ -1,0 +1,10 @@
+# Online label smoothing + ADR, AlexNet, CIFAR-10, 20 % of the labels wrong.
+_base_ = './adr-ols_alexnet_1xb128-120e_cifar10.py'
+train_dataloader = dict(
+    dataset=dict(
+        sources=dict(
+            labeled=dict(
+                _delete_=True,
+                type='mmssl.NoisyLabelDataset',
+                noise=dict(kind='symmetric', rate=0.2, seed=123),
+                dataset=_base_.train_set))))

@@ -1,0 +1,8 @@
+# Entropy penalty, AlexNet, CIFAR-10.
+_base_ = ['./ce_alexnet_1xb128-120e_cifar10.py', '../../_base_/methods/entropy.py']
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[dict(type='CrossEntropyLoss'), _base_.entropy_loss])))

@@ -1,0 +1,10 @@
+# Cross entropy + ADR, AlexNet, 10,000 images of CIFAR-10, at CPU size, 40 % of the labels wrong.
+_base_ = './adr-ce_alexnet_1xb128-3k_cifar10-10k.py'
+train_dataloader = dict(
+    dataset=dict(
+        sources=dict(
+            labeled=dict(
+                _delete_=True,
+                type='mmssl.NoisyLabelDataset',
+                noise=dict(kind='symmetric', rate=0.4, seed=123),
+                dataset=_base_.train_set))))

@@ -1,0 +1,12 @@
+# Label smoothing + ADR, ResNet-50, Flowers-102.
+_base_ = [
+    './ce_resnet50_1xb64-100e_flowers102.py',
+    '../../_base_/methods/label_smoothing.py',
+    '../../_base_/methods/adr.py',
+]
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[_base_.label_smoothing, _base_.adr_loss])))

@@ -1,0 +1,8 @@
+# Entropy penalty + ADR, ViT-B/16, ImageNet-1K.
+_base_ = ['./ce_vit-b16_8xb128-300e_in1k.py', '../../_base_/methods/entropy.py', '../../_base_/methods/adr.py']
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[dict(type='CrossEntropyLoss', use_soft=True), _base_.entropy_loss, _base_.adr_loss])))

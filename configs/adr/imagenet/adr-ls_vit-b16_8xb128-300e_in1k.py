@@ -1,0 +1,8 @@
+# Label smoothing + ADR, ViT-B/16, ImageNet-1K.
+_base_ = ['./ce_vit-b16_8xb128-300e_in1k.py', '../../_base_/methods/label_smoothing.py', '../../_base_/methods/adr.py']
+model = dict(
+    head=dict(
+        loss=dict(
+            _delete_=True,
+            type='mmssl.CombinedLoss',
+            losses=[_base_.label_smoothing, _base_.adr_loss])))

@@ -1,0 +1,3 @@
+# Label smoothing, ResNet-50, ImageNet-1K.
+_base_ = ['./ce_resnet50_8xb32-100e_in1k.py', '../../_base_/methods/label_smoothing.py']
+model = dict(head=dict(loss=dict(_delete_=True, **_base_.label_smoothing)))
