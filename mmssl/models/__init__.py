@@ -7,7 +7,16 @@ absent raises an error that says what to install.
 from mmssl.registry import MODELS
 from mmssl.utils.optional import is_importable, register_missing
 
-from . import backbones, data_preprocessors, losses, mixing, perturbation, thresholds, unsupervised  # noqa: F401
+from . import (  # noqa: F401
+    backbones,
+    data_preprocessors,
+    estimators,
+    losses,
+    mixing,
+    perturbation,
+    thresholds,
+    unsupervised,
+)
 
 if is_importable('mmseg'):
     from . import segmentors  # noqa: F401
@@ -17,4 +26,5 @@ else:
 if is_importable('mmpretrain'):
     from . import classifiers, heads  # noqa: F401
 else:
-    register_missing(MODELS, ['ArcFaceClsHead', 'CosFaceClsHead', 'PseudoLabelClassifier'], 'mmpretrain')
+    register_missing(MODELS, ['ArcFaceClsHead', 'CosFaceClsHead', 'PartialLabelClassifier', 'PseudoLabelClassifier'],
+                     'mmpretrain')
