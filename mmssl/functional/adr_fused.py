@@ -134,7 +134,8 @@ def peel(values: Tensor, k: int) -> Tensor | None:
     if len(places) != k * len(values):
         return None
     rows, columns = places.view(-1, k, 2).unbind(2)
-    return columns if bool((rows == torch.arange(len(rows)).unsqueeze(1)).all()) else None
+    expected = torch.arange(len(rows))
+    return columns if torch.equal(rows[:, 0], expected) and torch.equal(rows[:, -1], expected) else None
 
 
 def top_of_rows(logits: Tensor, k: int) -> Tensor | None:
@@ -257,12 +258,12 @@ class MapPenalty:
         Args:
             logits: As before.
             slope_confidence: Gradient to T, (N, P).
-            slope_uncertainty: Gradient to the uncertainty of each pixel, (N, P).
+            slope_uncertainty: Gradient to the uncertainty of each pixel, (N, P), or one number for all of them.
             valid: Pixels with a gradient, bool, (N, P), or None for all.
             bound: The result is cut at plus and minus this.
         """
         gradient = torch.empty_like(logits, memory_format=torch.contiguous_format)
-        rows = torch.stack([*self.pixels, slope_confidence, slope_uncertainty])
+        rows = torch.stack([*self.pixels, slope_confidence, slope_uncertainty.expand_as(slope_confidence)])
 
         def make_worker() -> Callable[[Piece], None]:
             buffers = self.buffers(logits, 3)
@@ -409,14 +410,15 @@ class RowPenalty:
         options, z = self.options, logits.to(self.probs.dtype)
         constant, beta = gradient_terms(self.uncertainty, self.confidence, slope_confidence, slope_uncertainty, options,
                                         self.num_classes)
+        column = beta.unsqueeze(1) if beta.dim() > 0 else beta
         if options.uncertainty == 'variance':
-            result = self.probs * beta.unsqueeze(1)
+            result = self.probs * column
         elif self.log_total is not None and bool(beta.abs().amax() <= 1):
             # q = log y = z - logsumexp(z)
-            result = z * beta.unsqueeze(1)
+            result = z * column
             constant = constant - beta * self.log_total
         else:
-            result = self.log_probs(z).mul_(beta.unsqueeze(1))
+            result = self.log_probs(z).mul_(column)
         result.add_(constant.unsqueeze(1))
         factor = (options.norm * slope_confidence).unsqueeze(1)
         if self.top is None:
@@ -437,63 +439,94 @@ class RowPenalty:
 
 
 class FusedADR(torch.autograd.Function):
-    """F of each pixel, whose gradient is in closed form."""
+    """The reduced penalty, whose gradient is in closed form."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, valid: Tensor | None, options: ADROptions,
+    def forward(ctx: Any, logits: Tensor, weight: Tensor | None, valid: Tensor | None, options: ADROptions,
+                denominator: Tensor | float | None, share: bool, loss_scale: float,
                 reduce: Reduce | None) -> tuple[Tensor, Tensor, Tensor]:
-        """F of each pixel, phi, and, for a batch phi, the sums [uncertainty, valid pixels, processes]."""
+        """See :func:`adr_loss`.
+
+        Args:
+            ctx: Of autograd.
+            logits: (N, C) or (N, C, P).
+            weight: (N,) or (N, P), or None.
+            valid: Same shape, or None.
+            options: Of the penalty.
+            denominator: What the sum is divided by; None for the loss of each pixel.
+            share: Whether the denominator is the number of valid pixels, so that the processes have one in common.
+            loss_scale: Factor.
+            reduce: Sum over the processes, or None.
+
+        Returns:
+            Loss, F of each pixel, phi.
+        """
         passes = RowPenalty(logits, options) if logits.dim() == 2 else MapPenalty(logits, options)
         uncertainty, confidence = passes.summarize(logits)
-        valid = None if valid is None else valid.reshape(uncertainty.shape)
-        if options.phi == 'batch':
-            known = uncertainty if valid is None else uncertainty.masked_fill(~valid, 0)
-            count = known.new_full((), known.numel()) if valid is None else valid.sum().to(known.dtype)
-            sums = torch.stack([known.sum(), count, torch.ones_like(count)])
-            sums = sums if reduce is None else reduce(sums)
-            phi = sums[0] / sums[1].clamp(min=1)
-        else:
-            phi, sums = uncertainty.clone(), uncertainty.new_empty(0)
+        count: Tensor | float = max(uncertainty.numel(), 1) if valid is None else valid.sum().to(uncertainty.dtype)
+        is_batch = options.phi == 'batch'
+        if is_batch:
+            phi = (uncertainty if valid is None else uncertainty.masked_fill(~valid, 0)).sum()
+        if reduce is not None and (is_batch or (share and valid is not None)):
+            own = torch.as_tensor(uncertainty.numel() if valid is None else count, dtype=uncertainty.dtype,
+                                  device=logits.device)
+            phi_sum = phi if is_batch else torch.zeros_like(own)
+            phi_sum, count, processes = reduce(torch.stack([phi_sum, own, torch.ones_like(own)])).unbind(0)
+            if is_batch:
+                phi = phi_sum
+            if share:
+                denominator = (count / processes).clamp(min=torch.finfo(count.dtype).eps)
+        if isinstance(count, Tensor):
+            count = count.clamp(min=1)
+        phi = phi / count if is_batch else uncertainty
         safe = phi.clamp(min=MIN_PHI)
         log_penalty = torch.log(safe * (2 * math.pi)) * (-0.5 * options.topk) - confidence / (2 * safe)
         penalty = log_penalty.clamp(max=options.max_log_penalty).exp_()
+
+        factor = loss_scale if denominator is None else loss_scale / denominator
+        loss = penalty if weight is None else penalty * weight
+        if valid is not None:
+            loss = loss.masked_fill(~valid, 0)
+        loss = (loss if denominator is None else loss.sum()) * factor
         # The logits are an input, which costs no memory; changing them before backward is an error of autograd's.
         ctx.save_for_backward(logits)
-        ctx.state = passes, uncertainty, confidence, valid, phi, log_penalty, penalty, sums
+        ctx.state = passes, confidence, weight, valid, phi.clone(), log_penalty, penalty.clone(), count, factor
         ctx.options, ctx.reduce = options, reduce
-        ctx.mark_non_differentiable(phi, sums)
-        return penalty.clone(), phi, sums
+        ctx.mark_non_differentiable(penalty, phi)
+        return loss, penalty, phi if is_batch else phi.clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        """From the gradient to each F, that to the logits."""
+        """From the gradient to the loss, that to the logits."""
         if torch.is_grad_enabled():  # only under create_graph=True; its second derivative would silently be 0
             raise RuntimeError('adr_loss can not be differentiated twice (create_graph=True): its gradient is a closed '
                                'form without a graph; mmssl.functional.adr.adr_penalty can')
         logits, = ctx.saved_tensors
-        passes, uncertainty, confidence, valid, phi, log_penalty, penalty, sums = ctx.state
+        passes, confidence, weight, valid, phi, log_penalty, penalty, count, factor = ctx.state
         options: ADROptions = ctx.options
-        safe = phi.clamp(min=MIN_PHI)
-        change = penalty.masked_fill(log_penalty > options.max_log_penalty, 0)  # F, and 0 where it is cut
+        grad = grad * factor if weight is None else grad * factor * weight
+        # From here on, F times the gradient to it; 0 where F is cut, so that it is constant.
+        change = penalty.masked_fill(log_penalty > options.max_log_penalty, 0) * grad
         if valid is not None:
             change.masked_fill_(~valid, 0)
             confidence = confidence.masked_fill(~valid, 0)
-        to_confidence = (change / (-2 * safe)).clamp_(min=-MAX_SLOPE).mul_(grad)
+        double = 2 * phi.clamp(min=MIN_PHI)
+        to_confidence = change / -double
         if options.detach_phi:
-            to_uncertainty = torch.zeros_like(to_confidence)
+            to_uncertainty = torch.zeros_like(phi)
+        elif options.phi == 'sample':
+            slope = (confidence / double - 0.5 * options.topk) * change / (0.5 * double)
+            to_uncertainty = slope.clamp_(-MAX_SLOPE, MAX_SLOPE).masked_fill_(phi <= MIN_PHI, 0)
         else:
-            to_uncertainty = change * (confidence / (2 * safe) - 0.5 * options.topk) / safe
-            to_uncertainty = to_uncertainty.clamp_(-MAX_SLOPE, MAX_SLOPE).mul_(grad).masked_fill_(phi <= MIN_PHI, 0)
-            if options.phi == 'batch':
-                # The mean couples all samples of all processes. Each rank takes the sum of what all ranks have, so that
-                # the mean of the ranks' gradients, which DDP takes, is the gradient of one process.
-                total = to_uncertainty.sum()
-                total = total if ctx.reduce is None else ctx.reduce(total)
-                to_uncertainty = (total / sums[1].clamp(min=1)).expand_as(uncertainty)
+            # The mean couples all samples of all processes. Each rank takes the sum of what all ranks have, so that the
+            # mean of the ranks' gradients, which DDP takes, is the gradient of one process.
+            slope = ((change * confidence).sum() / double - 0.5 * options.topk * change.sum()) / (0.5 * double)
+            slope = slope.clamp_(-MAX_SLOPE, MAX_SLOPE).masked_fill_(phi <= MIN_PHI, 0)
+            to_uncertainty = (slope if ctx.reduce is None else ctx.reduce(slope)) / count
         # Where the penalty explodes, a float16 gradient could be infinite. Cut relative to the incoming gradient, so
         # that a loss scaler still sees the overflow that its own factor makes.
         bound = grad.abs().max() * torch.finfo(torch.float16).max if logits.dtype == torch.float16 else None
-        return passes.gradient(logits, to_confidence, to_uncertainty, valid, bound), None, None, None
+        return passes.gradient(logits, to_confidence, to_uncertainty, valid, bound), *[None] * 7
 
 
 def adr_loss(logits: Tensor,
@@ -546,20 +579,17 @@ def adr_loss(logits: Tensor,
     if topk > logits.shape[1]:
         raise ValueError(f'adr_loss: `topk` must be at most the number of classes, {logits.shape[1]}, got {topk}')
     options = ADROptions(topk, uncertainty, phi, norm, detach_phi, min(max_log_penalty, MAX_LOG_PENALTY))
-    shape = logits.shape[:1] + logits.shape[2:]
+    dtype, shape = compute_dtype(logits), logits.shape[:1] + logits.shape[2:]
+    is_count = reduction == 'mean' and avg_factor is None
+    if is_count and valid is None:
+        denominator: Tensor | float | None = max(shape.numel(), 1)
+    else:
+        denominator = mean_denominator(logits, valid, reduction, avg_factor, dtype)
+    flat = shape if logits.dim() == 2 else (shape[0], shape[1:].numel())
+    weight, valid = (None if tensor is None else tensor.detach().reshape(flat) for tensor in (weight, valid))
     with torch.autocast(device_type=logits.device.type, enabled=False):
-        rows = logits if logits.dim() == 2 else logits.flatten(2)
-        penalty, value, sums = FusedADR.apply(rows, valid, options, reduce)
-        penalty, value = penalty.view(shape), value.view(shape) if phi == 'sample' else value
-        loss = penalty if weight is None else penalty * weight.detach().to(penalty.dtype)
-        if valid is not None:
-            loss = loss.masked_fill(~valid, 0)
-        denominator = mean_denominator(logits, valid, reduction, avg_factor, loss.dtype)
-        if reduction == 'mean' and avg_factor is None and reduce is not None:
-            if phi == 'sample' and valid is not None:
-                count = valid.sum().to(loss.dtype)
-                sums = reduce(torch.stack([count, count, torch.ones_like(count)]))
-            if len(sums):
-                denominator = (sums[1] / sums[2]).clamp(min=torch.finfo(loss.dtype).eps)
-        loss = loss * loss_scale if denominator is None else loss.sum() * (loss_scale / denominator)
-    return ADRResult(loss, penalty.detach(), value)
+        loss, penalty, value = FusedADR.apply(
+            logits if logits.dim() == 2 else logits.flatten(2), None if weight is None else weight.to(dtype), valid,
+            options, denominator, is_count, loss_scale, reduce)
+    return ADRResult(loss.view(shape) if denominator is None else loss, penalty.view(shape),
+                     value if value.dim() == 0 else value.view(shape))
