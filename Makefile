@@ -100,6 +100,8 @@ docs: $(STAMP)-docs  ## build docs/_build/html
 bench: $(STAMP)  ## measure speed and memory against the baselines
 	@echo '== benchmarks/fpl_loss.py'
 	@$(PY) benchmarks/fpl_loss.py
+	@echo '== benchmarks/adr_loss.py'
+	@$(PY) benchmarks/adr_loss.py
 	@echo '== benchmarks/cps_step.py'
 	@$(PY) benchmarks/cps_step.py --config '$(CONFIG)'
 	@echo '== benchmarks/cls_pipeline.py'

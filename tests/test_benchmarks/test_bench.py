@@ -152,3 +152,16 @@ def test_a_command_that_was_not_recorded_is_not_made_up(tmp_path: Path) -> None:
     save(tmp_path)
     record, = bench_results.read(tmp_path)
     assert '- Command: not recorded' in bench_table.section({**record, 'argv': None})
+
+
+def test_adr_loss_writes_time_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import adr_loss
+    monkeypatch.setitem(adr_loss.SHAPES, 'voc', (1, 5, 16, 16))
+    monkeypatch.setattr(adr_loss, 'measure_memory_apart', lambda method, *_: 20. + len(method))
+    out = tmp_path / 'adr_loss.json'
+    adr_loss.main(['--shapes', 'voc', '--repeats', '1', '--threads', '1', '--out', str(out)])
+    record = json.loads(out.read_text())
+    assert {(row['unit'], row['baseline']) for row in record['rows']} == {
+        ('ms', 'cross_entropy'), ('ms', 'plain'), ('MiB', 'cross_entropy')}
+    assert {result['method'] for result in record['details']['results']} == set(adr_loss.METHODS)
+    assert '\t@$(PY) benchmarks/adr_loss.py\n' in (PROJECT / 'Makefile').read_text()
