@@ -3,8 +3,9 @@
     python tools/browse_dataset.py CONFIG --out DIR [-n N] [--cfg-options KEY=VALUE ...]
 
 The samples are the first draws of the config's own sampler, under its own seed. A picture shows one sample, each branch
-beside the other, labels laid over the image. Gray: ignored label. Striped: padding (`mmssl.TrackPadding`). Where the
-model mixes unlabeled images (`model.semi_train_cfg.mix`), `mixed_*.png` shows a pair, its mask and the result.
+beside the other, label maps laid over the image, classes of whole images in the title (in parentheses where the model
+does not see them). Gray: ignored label. Striped: padding (`mmssl.TrackPadding`). Where the model mixes unlabeled images
+(`model.semi_train_cfg.mix`), `mixed_*.png` shows a pair, its mask and the result.
 """
 
 import argparse
@@ -43,12 +44,14 @@ class View:
         image: RGB, uint8, (H, W, 3).
         labels: Integer, (H, W), or None.
         valid: False on padding, bool, (H, W), or None if padding is not tracked.
+        label: Class of the image in classification, or None.
     """
 
     branch: str
     image: np.ndarray
     labels: np.ndarray | None
     valid: np.ndarray | None
+    label: int | None = None
 
 
 def to_rgb(inputs: Tensor, is_bgr: bool) -> np.ndarray:
@@ -100,9 +103,10 @@ def views_of(item: Mapping[str, Any], is_bgr: bool) -> list[View]:
             field = getattr(samples[branch], name, None)
             maps[name] = None if field is None else field.data.squeeze(0).cpu().numpy()
         valid = maps['valid_mask']
-        views.append(
-            View(branch, to_rgb(image, is_bgr), maps['gt_sem_seg'], None if valid is None else valid.astype(bool))
-        )
+        valid = None if valid is None else valid.astype(bool)
+        label = getattr(samples[branch], 'gt_label', None)
+        label = int(label) if isinstance(label, Tensor) and label.numel() == 1 else None
+        views.append(View(branch, to_rgb(image, is_bgr), maps['gt_sem_seg'], valid, label))
     return views
 
 
@@ -127,10 +131,14 @@ def with_labels(image: np.ndarray, labels: np.ndarray, palette: Sequence[Sequenc
     return (0.45 * image + 0.55 * colors[np.clip(labels, 0, 255)]).round().astype(np.uint8)
 
 
-def panels_of(view: View, palette: Sequence[Sequence[int]]) -> list[Panel]:
+def panels_of(view: View, palette: Sequence[Sequence[int]], classes: Sequence[str] = ()) -> list[Panel]:
     """The pictures of one branch."""
-    size = f'{view.image.shape[1]}x{view.image.shape[0]}'
-    panels = [Panel(f'{view.branch or "image"} {size}', with_padding(view.image, view.valid))]
+    title = f'{view.branch or "image"} {view.image.shape[1]}x{view.image.shape[0]}'
+    if view.label is not None:
+        name = classes[view.label] if 0 <= view.label < len(classes) else view.label
+        # In parentheses, as the model never sees it.
+        title += f' ({name})' if view.branch.startswith('unsup') else f': {name}'
+    panels = [Panel(title, with_padding(view.image, view.valid))]
     if view.labels is not None:
         # On an unlabeled branch the labels are for analysis; the model never sees them.
         what = 'hidden labels' if view.branch.startswith('unsup') else 'labels'
@@ -162,7 +170,9 @@ def collect(cfg: Config, loader_key: str, count: int, seed: int) -> tuple[dict[s
     if hasattr(dataset, 'full_init'):
         dataset.full_init()
     preprocessor = find_preprocessor(cfg.get('model'))
-    is_bgr = not (preprocessor is not None and preprocessor[1].get('rgb_to_bgr', False))
+    settings = {} if preprocessor is None else preprocessor[1]
+    # ClsDataPreprocessor says what it makes, RGB, of BGR; the others say what they get.
+    is_bgr = bool(settings['to_rgb']) if 'to_rgb' in settings else not settings.get('rgb_to_bgr', False)
     sources = list(getattr(dataset, 'source_names', [])) or [loader_key.split('_')[0]]
     taken = dict.fromkeys(sources, 0)
     found: dict[str, list[View]] = {}
@@ -250,7 +260,7 @@ def browse(args: argparse.Namespace) -> None:
         metainfo = getattr(dataset, 'metainfo', None) or {}
         classes, palette = list(metainfo.get('classes') or []), list(metainfo.get('palette') or [])
         for name, views in found.items():
-            pictures[name] = [[panel for view in views for panel in panels_of(view, palette)]]
+            pictures[name] = [[panel for view in views for panel in panels_of(view, palette, classes)]]
         if args.loader == 'train_dataloader':
             pictures.update(mixed_rows(cfg, found))
     folder.mkdir(parents=True, exist_ok=True)

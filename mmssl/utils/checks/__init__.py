@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .class_labels import check_class_labels
 from .hooks import check_required_hooks
 from .known_types import check_types
 from .label_noise import check_imbalance, check_label_noise
@@ -126,7 +127,9 @@ def _check(cfg: Any, max_files: int | None, world_size: int | None, progress: Pr
         if full:
             check_same_content(paths, report)
         channels = channels_taken(cfg)
-        for name, source, limit in _named(train, others, max_files, full):
+        named = _named(train, others, max_files, full)
+        check_class_labels(cfg, named, report)
+        for name, source, limit in named:
             check_images(source, name, limit, report, progress, full, channels)
             check_labels(source, name, limit, report, progress, full)
     return report

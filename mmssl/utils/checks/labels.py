@@ -10,6 +10,8 @@ import numpy as np
 from mmengine.registry import TRANSFORMS
 from PIL import Image, UnidentifiedImageError
 
+from mmssl.utils.image_paths import MEMORY
+
 from .nodes import type_name
 from .report import ImageSizes, LabelHistogram, Report
 from .sources import Leaf, Source, is_known
@@ -277,7 +279,7 @@ def check_images(
         for index in progress(indices_to_read(leaf, source, max_files), f'images of {name}'):
             info = leaf.info(index)
             path = info.get('img_path')
-            if path is None:
+            if path is None or path.startswith(MEMORY):
                 continue
             if not os.path.isfile(path):
                 problems.add(leaf.key, '{n} images do not exist', path, FileNotFoundError)

@@ -157,7 +157,8 @@ def _crop(data: Any, size: int) -> Any:
     if hasattr(data, 'all_items'):
         shape = None
         for name, value in list(data.items()):
-            if hasattr(value, 'data') and isinstance(value.data, Tensor):
+            # A label of classification is a tensor itself.
+            if not isinstance(value, Tensor) and isinstance(getattr(value, 'data', None), Tensor):
                 cut = type(value)(data=value.data[..., :size, :size].contiguous())
                 setattr(data, name, cut)
                 shape = tuple(cut.data.shape[-2:])

@@ -70,7 +70,8 @@ def find_heads(model: Any, key: str = 'model') -> Iterator[tuple[str, Node]]:
 
 def find_preprocessor(model: Any) -> tuple[str, Node] | None:
     """The data preprocessor that normalizes and pads, with its config key: inside the multi-branch one, if any."""
-    for path in ('data_preprocessor.data_preprocessor', 'data_preprocessor', 'segmentor.data_preprocessor'):
+    inside = ('segmentor.data_preprocessor', 'classifier.data_preprocessor')
+    for path in ('data_preprocessor.data_preprocessor', 'data_preprocessor', *inside):
         node = get(model, path)
         if isinstance(node, Mapping) and type_name(node) != 'MultiBranchDataPreprocessor':
             return f'model.{path}', node
