@@ -312,3 +312,68 @@ def test_whole_source_may_be_labeled_if_the_rest_comes_from_elsewhere(tool: Modu
     assert tool.main([*arguments, '--unlabeled-source', str(large)]) == 0
     assert entries(tmp_path / 'train_labeled_20.txt') == entries(small)
     assert len(entries(tmp_path / 'train_unlabeled_20.txt')) == 80
+
+
+def class_folders(root: Path) -> Path:
+    """Classes a, b and c with 3, 4 and 5 images."""
+    for count, name in zip((3, 4, 5), 'abc', strict=True):
+        (root / name).mkdir(parents=True)
+        for number in range(count):
+            Image.new('RGB', (4, 4)).save(root / name / f'{number}.png')
+    return root
+
+
+def test_as_many_of_each_class(tool: ModuleType, tmp_path: Path) -> None:
+    """Equal numbers though the classes are not equally large; the smaller list is in the larger one."""
+    source = class_folders(tmp_path / 'train')
+    command = ['--source', str(source), '--class-folders', '--out', str(tmp_path / 'out'), '--per-class', '1', '3']
+    assert tool.main(command) == 0
+    one, three = (entries(tmp_path / 'out' / f'labeled_{n}-per-class.txt') for n in (1, 3))
+    assert [line[0] for line in one] == list('abc') and [line[0] for line in three] == list('aaabbbccc')
+    assert set(one) < set(three)
+    assert len(entries(tmp_path / 'out' / 'unlabeled_3-per-class.txt')) == 3
+    header = (tmp_path / 'out' / 'labeled_1-per-class.txt').read_text().splitlines()[:4]
+    assert 'the first of each of 3 classes' in header[2] and 'source: train, sha256' in header[3]
+    # The order within a class is that of all splits.
+    order = [s.image for s in tool.seeded_order(tool.read_source(str(source), ('.png', )), 0)]
+    assert one == sorted(next(name for name in order if name.startswith(label)) for label in 'abc')
+
+
+def test_classes_in_a_list(tool: ModuleType, tmp_path: Path) -> None:
+    source = tmp_path / 'train.txt'
+    source.write_text(''.join(f'{i}.png {i % 2}\n' for i in range(8)))
+    assert tool.main(['--source', str(source), '--out', str(tmp_path), '--per-class', '2']) == 0
+    labels = [line.split()[1] for line in entries(tmp_path / 'labeled_2-per-class.txt')]
+    assert sorted(labels) == ['0', '0', '1', '1']
+
+
+def test_data_sets_without_files(tool: ModuleType, repo_root: Path, tmp_path: Path, shared_data: Path,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are indices, and each has its label beside it, so that another order of the data is noticed."""
+    pytest.importorskip('mmpretrain')
+    from mmengine.config import Config
+    from mmengine.registry import DATASETS, DefaultScope
+    monkeypatch.setenv('MNIST_ROOT', str(shared_data / 'mnist'))
+    config = repo_root / 'configs/_base_/datasets/mnist.py'
+    assert tool.main(['--config', str(config), '--out', str(tmp_path), '--per-class', '4']) == 0
+    node = Config.fromfile(config).train_dataloader.dataset.sources.labeled
+    node.pop('per_class')
+    node.ann_file = str(tmp_path / 'labeled_4-per-class.txt')
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        labeled = DATASETS.build(node)
+    found = [line.split('\t') for line in entries(tmp_path / 'labeled_4-per-class.txt')]
+    assert sorted(int(index) for index, _ in found) == labeled.indices
+    assert np.bincount([int(label) for _, label in found]).tolist() == [4] * 10
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (['--per-class', '4'], '--per-class 4: class a has only 3 samples'),
+    (['--per-class', '0'], '--per-class: numbers >= 1'),
+])
+def test_wrong_numbers_of_each_class(tool: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                     arguments: list[str], message: str) -> None:
+    source = class_folders(tmp_path / 'train')
+    command = ['--source', str(source), '--class-folders', '--out', str(tmp_path / 'out'), *arguments]
+    assert tool.main(command) == 2 and message in capsys.readouterr().err
+    assert tool.main([*command[:2], *command[3:5], '--per-class', '1']) == 2
+    assert 'has no class; classes are folders below --source' in capsys.readouterr().err

@@ -7,6 +7,12 @@ version of Python or NumPy; a split is the beginning of that order, so each is c
 f of n samples is ceil(f * n) of them, which gives the published counts: 662 / 1323 / 2646 / 5291 of 10582 (VOC),
 92 / 183 / 366 / 732 of 1464 (VOC, low data), 186 / 372 / 744 / 1488 of 2975 (Cityscapes), 46 of 367 (CamVid, 1/8).
 
+Classification: `--per-class` takes as many images of each class, the first in the order of the class. The classes are
+the folders (`--class-folders`), the second column of the list, or what the labeled data set of a config says:
+
+    python tools/datasets/make_splits.py --source data/own/train --class-folders --out splits --per-class 4 25
+    python tools/datasets/make_splits.py --config configs/_base_/datasets/cifar10.py --out splits --per-class 4
+
 `--balanced` stratifies: image by image it takes the class whose share of images taken so far is smallest, and the next
 image in the seeded order that shows it. Every class occurs as soon as there is room for it, and keeps its share.
 """
@@ -65,6 +71,70 @@ def read_source(path: str, suffixes: Sequence[str]) -> list[SplitEntry]:
     if source.is_file():
         return read_split_list(source, suffixes, owner='--source')
     raise FileNotFoundError(f'--source {path}: neither a list file nor a folder')
+
+
+def read_config_source(path: str) -> tuple[list[SplitEntry], str]:
+    """Samples of the labeled data set of a config, with their labels, and what it is called.
+
+    Raises:
+        ValueError: If it states no labels.
+    """
+    from mmengine.registry import DATASETS
+
+    from mmssl.datasets.labeled_subset import sample_ids
+    from mmssl.utils.checks.sources import config_scope
+    from mmssl.utils.cli import read_config
+
+    cfg = read_config(path, None)
+    if cfg.get('default_scope') is None:  # the base of a data set alone
+        cfg.default_scope = 'mmpretrain'
+    node = cfg.train_dataloader.dataset
+    node = node.sources.labeled if 'sources' in node else node
+    # The whole that labeled samples are to be taken of.
+    node = {**(node.dataset if str(node.type).endswith('LabeledSubset') else node), 'pipeline': []}
+    with config_scope(cfg):
+        dataset = DATASETS.build(node)
+    infos = [dataset.get_data_info(index) for index in range(len(dataset))]
+    if not infos or 'gt_label' not in infos[0]:
+        raise ValueError(f'--config: {node["type"]} of train_dataloader.dataset states no `gt_label`')
+    named = zip(sample_ids(dataset, infos), infos, strict=True)
+    entries = [(name, str(int(info['gt_label']))) for name, info in named]
+    name = ' '.join(str(node[key]) for key in ('type', 'split') if node.get(key))
+    return [SplitEntry(image, label, line, f'{image}\t{label}') for line, (image, label) in enumerate(entries, 1)], name
+
+
+def class_of(samples: Sequence[SplitEntry], folders: bool) -> dict[str, str]:
+    """Class of each sample, by image.
+
+    Raises:
+        ValueError: If a sample has none.
+    """
+    found = {}
+    for sample in samples:
+        label = sample.image.partition('/')[0] if folders and '/' in sample.image else sample.label
+        if label is None or (folders and '/' not in sample.image):
+            what = 'lies in no class folder' if folders else 'has no class'
+            raise ValueError(f'--per-class: {sample.image!r} {what}; classes are folders below --source '
+                             '(--class-folders), a second column of the list, or those of a --config')
+        found[sample.image] = label
+    return found
+
+
+def first_of_each(order: Sequence[SplitEntry], classes: dict[str, str], count: int) -> list[SplitEntry]:
+    """The first `count` samples of each class.
+
+    Raises:
+        ValueError: If a class has fewer.
+    """
+    taken: dict[str, list[SplitEntry]] = {label: [] for label in classes.values()}
+    for sample in order:
+        if len(taken[classes[sample.image]]) < count:
+            taken[classes[sample.image]].append(sample)
+    short = {label: len(found) for label, found in taken.items() if len(found) < count}
+    if short:
+        label, size = next(iter(sorted(short.items())))
+        raise ValueError(f'--per-class {count}: class {label} has only {size} samples')
+    return [sample for found in taken.values() for sample in found]
 
 
 def source_hash(samples: Sequence[SplitEntry]) -> str:
@@ -226,12 +296,25 @@ def make_splits(args: argparse.Namespace) -> list[str]:
         What was done, one line for each file.
     """
     suffixes = [s.lower() for s in args.suffix]
-    samples = read_source(args.source, suffixes)
+    if args.config is not None:
+        samples, source_name = read_config_source(args.config)
+    elif args.per_class is not None and Path(args.source).is_file():
+        samples = read_split_list(args.source, suffixes, owner='--source', label_files=False)
+        source_name = Path(args.source).resolve().name
+    else:
+        samples, source_name = read_source(args.source, suffixes), Path(args.source).resolve().name
     # All of the source may be labeled only if the unlabeled samples come from elsewhere.
     largest = len(samples) - (args.unlabeled_source is None)
-    sizes = parse_sizes(args.fractions, args.counts, len(samples), largest)
     order = seeded_order(samples, args.seed)
     rule = 'sha256(seed, image)'
+    if args.per_class is not None:
+        if args.balanced or min(args.per_class) < 1:
+            raise ValueError('--per-class: numbers >= 1, and not together with --balanced')
+        classes_of = class_of(samples, args.class_folders)
+        sizes = {f'{count}-per-class': count * len(set(classes_of.values())) for count in args.per_class}
+        rule += f', the first of each of {len(set(classes_of.values()))} classes'
+    else:
+        sizes = parse_sizes(args.fractions, args.counts, len(samples), largest)
     if args.balanced:
         if args.ann_dir is None or args.num_classes is None:
             raise ValueError('--balanced needs --ann-dir and --num-classes')
@@ -251,27 +334,30 @@ def make_splits(args: argparse.Namespace) -> list[str]:
                     f'make_splits: warning: {name}: {count} images are too few to show classes {missing}',
                     file=sys.stderr,
                 )
-    pool, pool_name = samples, args.source
+    pool, pool_name = samples, source_name
     if args.unlabeled_source is not None:
-        pool, pool_name = read_source(args.unlabeled_source, suffixes), args.unlabeled_source
+        pool = read_source(args.unlabeled_source, suffixes)
+        pool_name = Path(args.unlabeled_source).resolve().name
 
     files: dict[Path, str] = {}
     summary = []
     for name, count in sizes.items():
         labeled = order[:count]
+        if args.per_class is not None:
+            labeled = first_of_each(order, classes_of, int(name.partition('-')[0]))
         labeled_images = {s.image for s in labeled}
         unlabeled = [s for s in pool if s.image not in labeled_images]
         if not unlabeled:
             raise ValueError(f'{name}: no unlabeled sample is left of {pool_name}')
         for kind, part, origin, origin_name, template in (
-            ('labeled', labeled, samples, args.source, NAMING[args.naming][0]),
+            ('labeled', labeled, samples, source_name, NAMING[args.naming][0]),
             ('unlabeled', unlabeled, pool, pool_name, NAMING[args.naming][1]),
         ):
             header = [
                 f'mmssl make_splits, version {FORMAT_VERSION}: {kind}, {name}',
                 f'count: {len(part)} of {len(origin)}',
                 f'seed: {args.seed}; order: {rule}',
-                f'source: {Path(origin_name).resolve().name}, sha256 of the sorted lines {source_hash(origin)}',
+                f'source: {origin_name}, sha256 of the sorted lines {source_hash(origin)}',
             ]
             files[Path(args.out) / template.format(name=name)] = render(part, [] if args.no_header else header)
         summary.append(f'{name}: {len(labeled)} labeled + {len(unlabeled)} unlabeled')
@@ -283,16 +369,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog='make_splits.py'
     )
-    parser.add_argument(
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         '--source',
-        required=True,
         help='list file (`id`, `image<TAB>label` or `image label` a line) '
         'or folder of images (ids are paths below it, without suffix)',
+    )
+    source.add_argument(
+        '--config', help='config whose labeled data set is split, also one without image files: ids are indices then'
     )
     parser.add_argument('--out', required=True, help='folder for the lists')
     sizes = parser.add_mutually_exclusive_group(required=True)
     sizes.add_argument('--fractions', nargs='+', metavar='F', help='labeled shares: 1/16 1/8 ...')
     sizes.add_argument('--counts', nargs='+', type=int, metavar='N', help='labeled counts: 92 183 ...')
+    sizes.add_argument(
+        '--per-class', nargs='+', type=int, metavar='N', help='labeled images of each class (classification): 4 25 ...'
+    )
+    parser.add_argument('--class-folders', action='store_true', help='the first folder of an id is its class')
     parser.add_argument('--seed', type=int, default=0, help='default 0')
     parser.add_argument(
         '--naming',
@@ -331,7 +424,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         lines = make_splits(args)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SyntaxError) as error:
         print(f'make_splits: error: {error}', file=sys.stderr)
         return 2
     print('\n'.join(lines))
