@@ -15,7 +15,7 @@ import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.hooks import Hook
-from mmengine.registry import MODELS, DefaultScope, Registry, init_default_scope
+from mmengine.registry import HOOKS, MODELS, DefaultScope, Registry, init_default_scope
 from mmengine.runner import CheckpointLoader, Runner
 
 import mmssl.registry
@@ -349,6 +349,8 @@ def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str,
     init_default_scope(cfg.get('default_scope') or 'mmengine')
     try:
         model = MODELS.build(cfg.model)
+        if exact:
+            add_weights_of_hooks(cfg, model)
     finally:
         DefaultScope._instance_dict.pop(getattr(DefaultScope.get_current_instance(), 'instance_name', None), None)
     own = model.state_dict()
@@ -373,6 +375,14 @@ def check_weights(cfg: Config, state_dict: Mapping[str, torch.Tensor], key: str,
     if wrong:
         raise ValueError(f'{key}: the checkpoint does not belong to the model of this config: {"; ".join(wrong[:3])}'
                          f'{f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""}')
+
+
+def add_weights_of_hooks(cfg: Config, model: torch.nn.Module) -> None:
+    """Give ``model`` the weights that ``custom_hooks`` keep in it: those of the hooks with ``add_weights(model)``."""
+    for node in cfg.get('custom_hooks') or []:
+        kind = node.get('type') if isinstance(node, Mapping) else None
+        if hasattr(HOOKS.get(kind) if isinstance(kind, str) else kind, 'add_weights'):
+            HOOKS.build(node).add_weights(model)
 
 
 def world_size_of(launcher: str) -> int:

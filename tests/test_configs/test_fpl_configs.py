@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import yaml
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import DATASETS, TRANSFORMS, init_default_scope
+from mmengine.registry import DATASETS, HOOKS, TRANSFORMS, init_default_scope
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -32,6 +33,8 @@ BUILT = [
     or ('-r50_' in name and '-low92-' in name and 'cps' in name)
     or ('-r101_4xb2' in name and '1over8' in name)
 ]  # fmt: skip
+
+LAYERMATCH = ('mmssl.GradReLUHook', 'mmssl.EMAHeadHook')
 
 # Model, labeled to unlabeled images at paper size and on CamVid, branches of the unlabeled images.
 METHODS = {
@@ -62,8 +65,8 @@ def nodes(value: Any) -> Iterator[dict]:
 
 
 def method_of(path: str) -> str:
-    """Method of a config by its file name, without FPL."""
-    return Path(path).name.split('_')[0].removeprefix('fpl-')
+    """Method of a config by its file name, without FPL and LayerMatch."""
+    return Path(path).name.split('_')[0].removeprefix('fpl-').removeprefix('layermatch-')
 
 
 def test_config_is_consistent(config: Config) -> None:
@@ -98,6 +101,8 @@ def test_config_is_consistent(config: Config) -> None:
         hooks = [hook.type for hook in config.get('custom_hooks', [])]
         assert hooks.count('mmssl.MeanTeacherHook') == ('cps' not in method)
         assert hooks.count('mmssl.AELHook') == (method == 'ael')
+        layermatch = 'layermatch-' in config.filename
+        assert [hooks.count(kind) for kind in LAYERMATCH] == [layermatch, layermatch]
         fpl = Path(config.filename).name.startswith('fpl-')
         loss = MODELS.build(semi_train_cfg.get('unsup_loss', dict(type='mmssl.HardPseudoLabelLoss')))
         assert type(loss).__name__ == ('FPLLoss' if fpl else 'HardPseudoLabelLoss')
@@ -251,10 +256,14 @@ def test_one_training_step(name: str) -> None:
         names = DATASETS.get(sources.labeled.type).METAINFO['classes']
         donors = [DrawnDonors(branch, image, partial(sample, branch == 'sup')) for branch in ('sup', 'unsup_weak')]
         model.attach_sources(*donors, names)
+    layermatch = [hook for hook in config.get('custom_hooks', []) if hook.type in LAYERMATCH]
+    for hook in layermatch:
+        HOOKS.build(hook).before_run(SimpleNamespace(model=model, hooks=[], cfg=config))
     before = {key: value.clone() for key, value in model.named_parameters()}
     log = model.train_step(data, optim_wrapper)
     assert 'segmentor' not in model_cfg or log['unsup_loss'] > 0
     assert all(torch.isfinite(value).all() for value in log.values())
+    assert ('unsup_avg_loss' in log) == bool(layermatch)
     # The teacher is the hook's.
     for key, value in model.named_parameters():
         if value.dim() > 1:

@@ -10,6 +10,9 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch.nn.parallel import DistributedDataParallel
 
+from mmssl.models.supervised_only import SupervisedOnly
+from mmssl.utils.layer_names import find_layers
+
 UNITS, RATIO, SIZE = 4, (1, 2), (32, 32)
 STRONG = ('unsup_strong', 'unsup_strong2')
 
@@ -60,6 +63,12 @@ CASES = {
         feature_perturbation=dict(type='mmssl.FeatureDropout', images_per_unit=RATIO[1], seed=7),
         ignore_padding=True,
     ),
+    'cps_layermatch': cps(unsup_loss=dict(type='mmssl.FPLLoss'), mix=CUTMIX, ignore_padding=True),
+    'cps_layermatch_all_images': cps(unsup_weight=1.5),
+    'cps_layermatch_lookahead': cps(mix=CUTMIX),
+    'mean_teacher_layermatch': mean_teacher(mix=CUTMIX, strong_branches=('unsup_weak',)),
+    'cps_by_name': cps(mix=CUTMIX),
+    'supervised_by_name': segmentor(),
     'cps_threshold': cps(unsup_loss=dict(type='mmssl.HardPseudoLabelLoss', threshold=0.4), mix=CUTMIX),
 }
 
@@ -122,8 +131,19 @@ def main(out: str) -> None:
             for parameter in model.teacher.parameters():
                 parameter.add_(0.2 * torch.randn_like(parameter))
             model.follow_teacher()
+        if 'layermatch' in name:
+            model.set_grad_relu(['decode_head.conv_seg'])
+            # Steps that show: the second one starts from an averaged layer that all ranks have moved.
+            model.set_average_head(
+                'decode_head.conv_seg', momentum=1.0, lr=0.5, loss_weight=0.7, lookahead='lookahead' in name
+            )
+        elif name == 'cps_by_name':
+            SupervisedOnly(model, find_layers(model.trained_models(), ['decode_head.*'], name), ['sup_*'], name)
+        elif name == 'supervised_by_name':
+            layers = find_layers({'': model}, ['decode_head.conv_seg', 'backbone.layer3'], name)
+            SupervisedOnly(model, layers, ['decode.*'], name)
         wrapped = DistributedDataParallel(model, find_unused_parameters=False)
-        batch = (inputs['sup'], samples['sup']) if name == 'supervised' else (inputs, samples)
+        batch = (inputs['sup'], samples['sup']) if name.startswith('supervised') else (inputs, samples)
         for step in range(2):
             model.zero_grad()
             loss, _ = model.parse_losses(wrapped(*batch, mode='loss'))
@@ -131,6 +151,14 @@ def main(out: str) -> None:
             saved[f'{name}.{step}'] = {
                 key: p.grad.clone() for key, p in model.named_parameters() if p.requires_grad
             }  # fmt: skip
+            if 'layermatch' in name:
+                model.update_average_head()
+                if step or not model.average_head.lookahead:  # which starts with a copy that has not moved yet
+                    saved[f'{name}.{step}.average'] = {
+                        f'{path}.{key}': value - dict(model.get_submodule(path).named_parameters())[key].detach()
+                        for student, path in model.average_layers.items()
+                        for key, value in model.average_head.weights(student).items()
+                    }
             if hasattr(model, 'teacher'):
                 model.update_teacher(0.3)
     if rank == 0:

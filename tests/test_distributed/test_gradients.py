@@ -25,7 +25,7 @@ def gradients(processes: int, folder: Path, root: Path) -> dict[str, dict[str, t
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     one, two = (gradients(processes, tmp_path, root) for processes in (1, 2))
-    assert one.keys() == two.keys() and len(one) == 20
+    assert one.keys() == two.keys() and len(one) == 39
     for case, expected in one.items():
         scale = torch.cat([grad.flatten() for grad in expected.values()]).norm()
         assert scale > 1e-3, case

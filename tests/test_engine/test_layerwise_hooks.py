@@ -11,11 +11,12 @@ pytest.importorskip('mmseg')
 import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
-from mmengine.registry import HOOKS
+from mmengine.registry import HOOKS, MODELS, init_default_scope
 from mmengine.runner import Runner
 from torch import nn
 
 from mmssl.engine.hooks import EMAHeadHook, GradReLUHook
+from mmssl.utils.cli import check_weights
 
 RELU = dict(type='mmssl.GradReLUHook', layers=['decode_head.conv_seg'])
 HEAD = dict(type='mmssl.EMAHeadHook', layer='decode_head.conv_seg')
@@ -126,6 +127,25 @@ def test_a_run_without_the_hook_loads_the_checkpoint_and_says_what_it_drops(
     said = ''.join(capfd.readouterr())
     assert 'unexpected key in source state_dict' in said and 'average_head.student.weight' in said
     assert runner.model.average_head is None
+
+
+def test_the_check_of_a_checkpoint_knows_the_averaged_layer(config: Config) -> None:
+    """What tools/train.py --resume and tools/test.py ask before they build a runner."""
+    init_default_scope('mmseg')
+    model = MODELS.build(config.model)
+    plain = dict(model.state_dict())
+    EMAHeadHook(HEAD['layer']).add_weights(model)
+    whole = dict(model.state_dict())
+    without, config.custom_hooks = deepcopy(config), [*config.custom_hooks, HEAD]
+    check_weights(config, whole, '--resume', exact=True)
+    check_weights(without, plain, '--resume', exact=True)
+    for cfg in (config, without):
+        for state in (plain, whole):
+            check_weights(cfg, state, 'checkpoint', exact=False)
+    with pytest.raises(ValueError, match=r'average_head.step is not a weight of this model'):
+        check_weights(without, whole, '--resume', exact=True)
+    with pytest.raises(ValueError, match=r'average_head.step is missing'):
+        check_weights(config, plain, '--resume', exact=True)
 
 
 def test_ema_hook_averages_a_model_that_has_the_averaged_layer(config: Config) -> None:

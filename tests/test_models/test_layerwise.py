@@ -76,6 +76,21 @@ def test_named_layers_learn_from_labels_alone_and_the_rest_from_all(batch: tuple
     assert not torch.equal(ours.student.head['fc'].weight.grad, plain.student.head['fc'].weight.grad)
 
 
+def test_mixed_precision_shares_no_cast_weight_between_the_forwards(batch: tuple) -> None:
+    """Autocast keeps a weight's half precision copy for the whole iteration, with its graph."""
+    ours, alone = Toy(), Toy()
+    ours.set_grad_relu(['head.fc'], KEY)
+    ours.set_average_head('head.fc', KEY)
+    for model, names in ((ours, ('sup', 'unsup', 'average')), (alone, ('sup',))):
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            losses = model.losses(*batch)
+        sum(losses[name] for name in names).backward()
+    for found, expected in zip(ours.student.head.parameters(), alone.student.head.parameters(), strict=True):
+        assert torch.equal(found.grad, expected.grad)
+    found, expected = (model.student.backbone[0].weight.grad for model in (ours, alone))
+    assert not torch.equal(found, expected)
+
+
 @pytest.mark.parametrize(('patterns', 'found'), [
     (['head.fc'], {'student.head.fc'}),
     (['student.head.*'], {'student.head.fc'}),

@@ -272,3 +272,27 @@ def test_stock_mmpretrain_classifier() -> None:
     # Both tasks share the last block; what is named there learns from one of them.
     names = ['one_loss']
     head_gradients(model, ['backbone.layer4.1.conv2'], torch.randn(4, 3, 32, 32), samples, names)
+
+
+def test_gradient_surgery_sees_the_gradient_of_the_supervised_losses() -> None:
+    """RGDOptimWrapper differentiates groups of losses one after the other, by torch.autograd.grad."""
+    from mmengine.registry import OPTIM_WRAPPERS
+    gradients_by_model = []
+    for named in (True, False):
+        model = Model().train()
+        if named:
+            attach(model, ['fc'])
+        wrapper = OPTIM_WRAPPERS.build(
+            dict(type='mmssl.RGDOptimWrapper', primary=['loss_*'], auxiliary=['unsup_loss'], shared=['body'],
+                 coefficient=1.0, warmup=0, ramp=0),
+            default_args=dict(optimizer=torch.optim.SGD(model.parameters(), lr=0.0)))  # fmt: skip
+        wrapper.initialize_count_status(model, 0, 1)
+        wrapper.zero_grad = lambda model=model, **kwargs: gradients_by_model.append(gradients(model))
+        model.train_step(batches(1)[0], wrapper)
+    ours, plain = gradients_by_model
+    alone = train(Model(with_unsup=False).train(), 1)[0]
+    for name, value in ours.items():
+        if name.startswith('fc'):
+            assert torch.equal(value, alone[name]) and not torch.equal(value, plain[name])
+        else:
+            assert torch.equal(value, plain[name]), name

@@ -119,6 +119,8 @@ PROJECT = {
     'classifier_adr': {'part_cross_entropy', 'part_adr'},
     'two_sources': {'decode.loss_ce'},
     'own_method': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
+    'grad_relu': {'decode.loss_ce', 'unsup_loss', 'mean_k'},
+    'grad_relu_by_name': {'decode.loss_ce', 'decode.loss_adr'},
     'cps': {'sup_student1.decode.loss_ce', 'unsup_loss', 'unsup_mean_k', 'unsup_pseudo_acc'},
     'mean_teacher': {'sup_student.decode.loss_ce', 'unsup_loss', 'student/mIoU', 'teacher/mIoU'},
     'no_scope': {'sup_student2.decode.loss_ce', 'unsup_loss'},

@@ -7,6 +7,7 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
+from torch import nn
 
 from mmssl.models.layerwise import LayerwiseMixin
 from mmssl.registry import HOOKS
@@ -89,14 +90,21 @@ class EMAHeadHook(Hook):
 
     def before_run(self, runner: Runner) -> None:
         """Attach the averaged layer, before checkpoints are loaded."""
-        model = unwrap_model(runner.model)
+        if sum(isinstance(hook, EMAHeadHook) for hook in runner.hooks) > 1:
+            raise ValueError(f'{self.key} is there twice, but a model has one averaged layer; remove one')
+        self.add_weights(unwrap_model(runner.model))
+
+    def add_weights(self, model: nn.Module) -> None:
+        """Give the model its averaged layer, unless it has one.
+
+        Raises:
+            ValueError: The model is none of mmssl's, or the layer is not found.
+        """
         if not isinstance(model, LayerwiseMixin):
             raise ValueError(
                 f'{self.key} needs a model whose unsupervised loss it can repeat, a semi-supervised one of mmssl, got '
                 f'model.type={type(model).__name__}; remove the hook'
             )
-        if sum(isinstance(hook, EMAHeadHook) for hook in runner.hooks) > 1:
-            raise ValueError(f'{self.key} is there twice, but a model has one averaged layer; remove one')
         # A runner that has trained may be asked to test: what was learned stays.
         if model.average_head is None:
             model.set_average_head(self.layer, f'{self.key}.layer', **self.options)

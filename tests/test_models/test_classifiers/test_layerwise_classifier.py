@@ -117,5 +117,24 @@ def test_layers_that_do_not_fit(tiny_classifier: dict, make_batch: Callable) -> 
     assert 'unsup_avg_loss' in stacked.loss(*make_batch())
 
 
+def test_vision_transformer(tiny_classifier: dict, make_batch: Callable) -> None:
+    """Its head takes a pair of patch and class tokens, and its last layer is `head.layers.head`."""
+    arch = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32)
+    tiny_classifier.update(
+        backbone=dict(type='VisionTransformer', arch=arch, img_size=12, patch_size=4),
+        neck=None,
+        head=dict(type='VisionTransformerClsHead', num_classes=4, in_channels=16, loss=dict(type='CrossEntropyLoss')),
+    )
+    model = build_stacked(tiny_classifier)
+    model.set_grad_relu(['head.layers.head'])
+    model.set_average_head('head.layers.head', KEY)
+    model.threshold.threshold = 0.0
+    losses = model.loss(*make_batch())
+    alone, found = gradients(model, losses, 'sup_'), gradients(model, losses)
+    assert losses['unsup_avg_loss'] > 0
+    for name, value in found.items():
+        assert torch.equal(value, alone[name]) == (name.startswith('student.head') or not value.any()), name
+
+
 def build_stacked(classifier: dict) -> Any:
     return MODELS.build(dict(type='mmssl.PseudoLabelClassifier', classifier=classifier)).train()
