@@ -30,7 +30,7 @@ GPU_BLOCK = 1 << 19  # on a GPU every operation is a kernel launch
 MAX_INSERTION = 8  # up to this tau by insertion
 MAX_SLOPE = 1e30  # derivatives of F are cut here, so that their sums are finite in float32
 LARGE_LOGIT = 32.  # below it, z - logsumexp(z) is exact enough in float32
-TAKEN = 2.**100  # what is subtracted from a value that is taken
+GROUPS_FOR_EACH = 16  # rows of samples are folded until there are fewer groups than this for each of the largest
 
 Reduce = Callable[[Tensor], Tensor]
 
@@ -116,56 +116,38 @@ def top_rows(logits: Tensor, k: int) -> list[Tensor]:
     return slots
 
 
-def peel(values: Tensor, k: int) -> Tensor | None:
-    """Positions of the k largest of each row, by taking the largest k times.
+def top_of_rows(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row, as :func:`torch.topk` finds them.
+
+    The rows are folded, half on half, until few groups are left, of which each keeps its maximum: the k largest are in
+    the k groups with the largest maxima. So most classes are compared once, many at a time.
 
     Args:
-        values: (N, M), k <= M; overwritten.
+        logits: (N, C), k <= C.
         k: At least 1.
 
     Returns:
-        (N, k), in ascending order; None if ties, NaN or very small values are in the way.
-    """
-    mask = torch.empty_like(values)
-    for _ in range(k):
-        torch.ge(values, values.amax(dim=1, keepdim=True), out=mask)  # as floats: booleans are slow
-        values.sub_(mask, alpha=TAKEN)
-    places = (values < -0.5 * TAKEN).nonzero()
-    if len(places) != k * len(values):
-        return None
-    rows, columns = places.view(-1, k, 2).unbind(2)
-    expected = torch.arange(len(rows))
-    return columns if torch.equal(rows[:, 0], expected) and torch.equal(rows[:, -1], expected) else None
-
-
-def top_of_rows(logits: Tensor, k: int) -> Tensor | None:
-    """Positions of the k largest of each row.
-
-    The classes are cut into groups, class j into group j modulo their number: the k largest are in the k groups with
-    the largest maxima. So most classes are compared once.
-
-    Args:
-        logits: (N, C), k < C, on a CPU.
-        k: At least 1.
-
-    Returns:
-        (N, k); None where :func:`torch.topk` should be asked: few classes, or what :func:`peel` refuses.
+        Values, in descending order, and positions, (N, k).
     """
     num_classes = logits.shape[1]
-    size = int(math.sqrt(num_classes / k))
-    if size < 4 or not len(logits):
-        return None
-    num_groups = num_classes // size
-    covered = num_groups * size
-    groups = peel(logits[:, :covered].unflatten(1, (size, num_groups)).amax(dim=1), k)
-    if groups is None:
-        return None
-    candidates = (groups.unsqueeze(2) + torch.arange(0, covered, num_groups)).flatten(1)
+    num_groups, folds = num_classes, 0
+    while num_groups >= GROUPS_FOR_EACH * k:
+        num_groups, folds = num_groups // 2, folds + 1
+    if folds < 2:
+        return logits.topk(k, dim=1)
+    width = covered = num_groups << folds
+    folded = logits
+    for _ in range(folds):
+        width //= 2
+        folded = torch.maximum(folded[:, :width], folded[:, width:2 * width])
+    groups = folded.topk(k, dim=1, sorted=False).indices
+    members = torch.arange(0, covered, num_groups, device=logits.device)
+    candidates = (groups.unsqueeze(2) + members).flatten(1)
     if covered < num_classes:
-        rest = torch.arange(covered, num_classes)
+        rest = torch.arange(covered, num_classes, device=logits.device)
         candidates = torch.cat([candidates, rest.expand(len(logits), -1)], dim=1)
-    chosen = peel(logits.gather(1, candidates), k)
-    return None if chosen is None else candidates.gather(1, chosen)
+    values, chosen = logits.gather(1, candidates).topk(k, dim=1)
+    return values, candidates.gather(1, chosen)
 
 
 def share_of_ties(tied: Tensor, above: Tensor, topk: int) -> Tensor:
@@ -360,7 +342,7 @@ class RowPenalty:
 
     def __init__(self, logits: Tensor, options: ADROptions) -> None:
         self.options, self.num_classes, self.on_cpu = options, logits.shape[1], logits.device.type == 'cpu'
-        self.border = self.above = self.top = self.top_index = self.log_total = None
+        self.border = self.above = self.top = self.top_index = self.largest = self.log_total = None
 
     def summarize(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """First pass: uncertainty and T of each sample, (N,); keeps the probabilities and the top classes as well."""
@@ -378,24 +360,23 @@ class RowPenalty:
     def find_top(self, z: Tensor) -> None:
         """The top classes: their positions, or, with ties at the border, the border."""
         topk = self.options.topk
-        self.top_index = top_of_rows(z, topk) if self.on_cpu else None
-        if self.top_index is None:
-            # One more than wanted shows whether there are ties.
-            values, index = z.topk(topk + 1, dim=1)
-            self.top_index = index[:, :topk]
-            border = values[:, topk - 1:topk]
-            if is_any(values[:, topk:] == border):
-                self.border, self.above = border, (values > border).sum(dim=1, keepdim=True)
+        # One more than wanted shows whether there are ties.
+        values, index = top_of_rows(z, topk + 1) if self.on_cpu else z.topk(topk + 1, dim=1)
+        self.largest, self.top_index = values[:, 0], index[:, :topk]
+        border = values[:, topk - 1:topk]
+        if is_any(values[:, topk:] == border):
+            self.border, self.above = border, (values > border).sum(dim=1, keepdim=True)
         self.top = self.probs.gather(1, self.top_index)
 
     def uncertainty_of(self, z: Tensor) -> Tensor:
         """Uncertainty of each sample, (N,)."""
         if self.options.uncertainty == 'variance':
             return (1 - self.probs).mul_(self.probs).sum(dim=1) * (self.num_classes / (self.num_classes - 1))
-        log_c, largest = math.log(self.num_classes), z.amax(dim=1) if self.on_cpu else None
+        log_c = math.log(self.num_classes)
+        largest = z.amax(dim=1) if self.largest is None and self.on_cpu else self.largest
         if self.on_cpu and bool(largest.abs().amax() < LARGE_LOGIT if len(z) else False):
             # The entropy is logsumexp(z) less the mean of z: no logarithm of all probabilities.
-            likely = self.probs.amax(dim=1) if self.top is None else self.top.amax(dim=1)
+            likely = self.probs.amax(dim=1) if self.top is None else self.top[:, 0]
             self.log_total = largest - likely.log()
             return (self.log_total - (self.probs * z).sum(dim=1)) * (1 / log_c)
         return (self.probs * self.log_probs(z)).sum(dim=1) * (-1 / log_c)
