@@ -188,21 +188,27 @@ def locate(message: str, cfg: Config | None) -> str:
     """Put the config keys in front of a message of mmengine's or Python's about a wrong name.
 
     Args:
-        message: Of an error while the config is built: an argument that a class does not take, or an unknown type.
+        message: Of an error while the config is built: an argument that a class does not take, a value that one of
+            mmssl refuses, or an unknown type.
         cfg: The config; None if it could not be read.
 
     Returns:
         The message, after the keys if they are found.
     """
     argument = re.search(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", message)
+    refused = re.match(r'mmssl\.(\w+): `(\w+)` ', message)
     unknown = re.match(r'(\S+) is not in the \S+ registry', message)
-    if cfg is None or not (argument or unknown):
+    if cfg is None or not (argument or refused or unknown):
         return message
     leaves = [(key, value) for key, value in _leaves(cfg) if key.split('.')[0] in keys_read()]
     if unknown:
         keys = [key for key, value in leaves if key.rpartition('.')[2] == 'type' and value == unknown[1]]
         if any(unknown[1] in registry.module_dict for registry in our_registries()):
             message = f"write type='mmssl.{unknown[1]}': {message}"
+    elif refused:
+        # Our messages end in what was found, which tells several nodes of one type apart.
+        keys = [key for key, value in leaves if key.rpartition('.')[2] == refused[2]
+                and _type_of(cfg, key) == refused[1] and message.endswith(f' got {value!r}')]  # yapf: disable
     else:
         assert argument is not None
         owners = [key for key, _ in leaves if key.rpartition('.')[2] == argument[2]]
@@ -319,7 +325,7 @@ def read_checkpoint(path: str, key: str) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: If it doesn't exist.
-        ValueError: If it can't be read, or isn't a checkpoint.
+        ValueError: If it can't be read, isn't a checkpoint, or holds no weights.
     """
     if '://' not in path and not Path(path).is_file():
         raise FileNotFoundError(f'{key}: no file {path!r}')
@@ -329,6 +335,9 @@ def read_checkpoint(path: str, key: str) -> dict[str, Any]:
         raise ValueError(f'{key}: {path!r} is not a readable checkpoint ({type(error).__name__}: {error})') from error
     if not isinstance(checkpoint, dict):
         raise ValueError(f'{key}: {path!r} holds a {type(checkpoint).__name__} instead of a checkpoint')
+    weights = checkpoint.get('state_dict', checkpoint)
+    if not isinstance(weights, Mapping) or not any(isinstance(value, torch.Tensor) for value in weights.values()):
+        raise ValueError(f'{key}: {path!r} holds no weights (`state_dict`), so it is no checkpoint of a model')
     return checkpoint
 
 
@@ -486,7 +495,9 @@ def read_training_checkpoint(path: str) -> dict[str, Any]:
         ValueError: If it is damaged, or holds weights alone.
     """
     checkpoint = read_checkpoint(path, '--resume')
-    absent = [name for name in ('state_dict', 'optimizer', 'meta') if name not in checkpoint]
+    absent = [name for name in ('state_dict', 'optimizer', 'meta') if not isinstance(checkpoint.get(name), Mapping)]
+    if 'meta' not in absent:
+        absent += [f'meta[{name!r}]' for name in ('iter', 'epoch') if not isinstance(checkpoint['meta'].get(name), int)]
     if absent:
         raise ValueError(f'--resume: {path!r} has no {" and no ".join(absent)}: only a checkpoint of a training run '
                          f'can be resumed; to start from its weights, use --cfg-options load_from={path}')

@@ -246,6 +246,14 @@ SEMI_CASES = [
     ('randomness', dict(seed='a'), ['randomness.seed', 'integer >= 0', "'a'"]),
     ('optim_wrapper', dict(optimizer=dict(type='SGD', lr='0.1')), ['optim_wrapper.optimizer.lr', '>= 0', "'0.1'"]),
     ('custom_hooks', [dict(interval=1)], ['custom_hooks.0', 'no `type`']),
+    ('custom_hooks', dict(type='mmssl.MeanTeacherHook'), ['custom_hooks', 'must be a list', 'mmssl.MeanTeacherHook']),
+    ('custom_hooks', dict(own=dict(type='EMAHook')), ['custom_hooks', 'must be a list of dicts', 'EMAHook']),
+    ('custom_hooks', 'mmssl.MeanTeacherHook', ['custom_hooks', 'must be a list', "'mmssl.MeanTeacherHook'"]),
+    ('custom_hooks', ['EMAHook'], ['custom_hooks.0', 'must be a dict with `type`', "'EMAHook'"]),
+    ('param_scheduler', ['PolyLR'], ['param_scheduler.0', 'must be a dict with `type`', "'PolyLR'"]),
+    ('default_hooks', [dict(type='CheckpointHook')], ['default_hooks', 'must be a dict', 'CheckpointHook']),
+    ('model.semi_train_cfg.mix', dict(type='mmssl.CutMix', pairs_per_unit=3),
+     ['model.semi_train_cfg.mix.pairs_per_unit', 'is 3', '2 pairs', '4 unlabeled']),
 ]  # fmt: skip
 
 
@@ -379,6 +387,20 @@ def test_mixing_needs_pairs(semi: Config) -> None:
     semi.train_dataloader.batch_size = 2
     semi.train_dataloader.sampler.source_ratio = [1, 1]
     with pytest.raises(ValueError, match=r'model\.semi_train_cfg\.mix.*1 per GPU'):
+        quick_check(semi)
+
+
+def test_feature_perturbation_fits_the_batch(semi: Config) -> None:
+    semi.model.type = 'mmssl.MeanTeacherSegmentor'
+    semi.custom_hooks = [dict(type='mmssl.MeanTeacherHook')]
+    options = semi.model.semi_train_cfg
+    options.update(strong_branches=['unsup_weak'], feature_perturbation=dict(type='mmssl.FeatureDropout'))
+    for images in (1, 2, 4):
+        options.feature_perturbation.images_per_unit = images
+        assert quick_check(semi).errors == []
+    options.feature_perturbation.images_per_unit = 3
+    expected = r'feature_perturbation\.images_per_unit: is 3, .*4 unlabeled images per GPU.*source_ratio.* 2'
+    with pytest.raises(ValueError, match=expected):
         quick_check(semi)
 
 

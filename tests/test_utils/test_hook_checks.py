@@ -28,6 +28,11 @@ def test_missing_hook_is_an_error(hooks):
     assert 'replaces the inherited one' in errors[0]
 
 
+def test_what_is_no_list_is_reported_elsewhere():
+    for hooks in (dict(type='mmssl.MeanTeacherHook'), 'mmssl.MeanTeacherHook'):
+        assert not findings(check_required_hooks, custom_hooks=hooks)
+
+
 def test_hook_or_subclass_is_found():
     assert not findings(check_required_hooks, custom_hooks=[dict(type='mmssl.MeanTeacherHook')])
     assert not findings(check_required_hooks, custom_hooks=[dict(type=MeanTeacherHook)])

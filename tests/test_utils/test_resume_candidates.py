@@ -1,19 +1,20 @@
 """Which checkpoint `--resume` takes, and what it does where the newest one is damaged."""
 
 import os
+import re
 
 import pytest
 import torch
 from mmengine.config import Config
 
-from mmssl.utils.cli import checkpoints_in, newest_checkpoint, resume_candidates, settle_resume
+from mmssl.utils.cli import checkpoints_in, newest_checkpoint, read_training_checkpoint, resume_candidates, settle_resume
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A work dir with whole checkpoints iter_2, iter_10 and a best one; the last checkpoint is iter_10."""
     for age, name in enumerate(['iter_2.pth', 'best_mIoU_iter_2.pth', 'iter_10.pth']):
-        state = dict(state_dict={}, meta=dict(seed=0), optimizer={})
+        state = dict(state_dict=dict(w=torch.zeros(1)), meta=dict(seed=0, iter=2, epoch=0), optimizer={})
         if name.startswith('best'):
             del state['optimizer']
         torch.save(state, tmp_path / name)
@@ -92,3 +93,35 @@ def test_nothing(tmp_path):
     with pytest.raises(FileNotFoundError, match='nothing to resume from'):
         newest(tmp_path)
     assert checkpoints_in(tmp_path) == []
+
+
+def whole() -> dict:
+    return dict(state_dict=dict(w=torch.zeros(1)), meta=dict(iter=2, epoch=0), optimizer=dict(state={}))
+
+
+@pytest.mark.parametrize(('part', 'value', 'expected'), [
+    ('state_dict', None, 'holds no weights'),
+    ('state_dict', {}, 'holds no weights'),
+    ('state_dict', dict(w='text'), 'holds no weights'),
+    ('optimizer', None, 'has no optimizer'),
+    ('meta', None, 'has no meta'),
+    ('meta', dict(epoch=0), "has no meta['iter']"),
+    ('meta', dict(iter=2.5, epoch=0), "has no meta['iter']"),
+    ('meta', dict(iter=2), "has no meta['epoch']"),
+])
+def test_what_lacks_a_part_is_no_checkpoint_of_a_training(tmp_path, part, value, expected):
+    torch.save(dict(whole(), **{part: value}), tmp_path / 'iter_2.pth')
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        read_training_checkpoint(str(tmp_path / 'iter_2.pth'))
+    torch.save(whole(), tmp_path / 'iter_1.pth')
+    assert newest(tmp_path) == str(tmp_path / 'iter_1.pth')
+
+
+@pytest.mark.parametrize('content', [{}, dict(state_dict={}), dict(state_dict=[1]), dict(epoch=3)])
+def test_load_from_a_file_without_weights(tmp_path, content):
+    torch.save(content, tmp_path / 'weights.pth')
+    cfg = Config(dict(work_dir=str(tmp_path / 'out'), load_from=str(tmp_path / 'weights.pth')))
+    with pytest.raises(ValueError, match=r"load_from: '.*weights.pth' holds no weights"):
+        settle_resume(cfg, None)
+    torch.save(dict(w=torch.zeros(1)), tmp_path / 'weights.pth')
+    settle_resume(cfg, None)

@@ -7,7 +7,7 @@ import pytest
 from mmengine.config import Config
 
 from mmssl.utils.checks import Report
-from mmssl.utils.cli import comes_of_interrupt, run_tool
+from mmssl.utils.cli import comes_of_interrupt, locate, run_tool
 
 ARGS = dict(local_rank=0, debug=False)
 
@@ -49,6 +49,26 @@ def test_interrupt_while_mmengine_formats_the_config(monkeypatch, capsys) -> Non
     monkeypatch.setattr(module, 'FormatCode', stop, raising=False)  # mmengine 0.10 has imported it already
     assert run_tool(lambda args, setup_is_over: Config(dict(a=1)).pretty_text, argparse.Namespace(**ARGS)) == 130
     assert capsys.readouterr().err == 'interrupted\n'
+
+
+CUTMIX = dict(type='mmssl.CutMix', area_range=(0.2, 0.3))
+LOCATED = [
+    ('mmssl.CutMix: `area_range` must be two numbers, got (2, 1)', ['model.mix.area_range']),
+    ('mmssl.FPLLoss: `cum_prob` must be in (0, 1], got 3', ['model.loss.losses.1.cum_prob']),
+    # Of a class that is not in the config, or where the argument is not.
+    ('mmssl.FPLLoss: `max_k` must be an integer, got 0', []),
+    ('mmssl.ADRLoss: `topk` must be >= 1, got 0', []),
+    ('mmssl.MultiBranch: the pipeline is empty', []),
+]
+
+
+@pytest.mark.parametrize(('message', 'keys'), LOCATED)
+def test_wrong_value_in_a_nested_node_names_its_key(message: str, keys: list[str]) -> None:
+    mixed = dict(type='mmssl.CutMix', area_range=(2, 1), prob=0.5)
+    losses = [dict(type='mmssl.FPLLoss', cum_prob=0.9), dict(type='mmssl.FPLLoss', cum_prob=3)]
+    cfg = Config(dict(model=dict(mix=mixed, second=CUTMIX, loss=dict(type='mmssl.CombinedLoss', losses=losses))))
+    assert locate(message, cfg) == (f'{", ".join(keys)}: {message}' if keys else message)
+    assert locate(message, None) == message
 
 
 def test_chain_of_an_error() -> None:

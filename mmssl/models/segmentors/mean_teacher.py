@@ -129,6 +129,11 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
         cfg['strong_branches'] = check_branch_names(cfg['strong_branches'])
         self.strong_weights = strong_weights(cfg['strong_weights'], cfg['strong_branches'])
         check_weight(cfg['feature_weight'], 'semi_train_cfg.feature_weight')
+        if not any(self.strong_weights) and (cfg['feature_perturbation'] is None or not cfg['feature_weight']):
+            raise ValueError(
+                'model.semi_train_cfg.strong_weights must not all be 0, or nothing is learned from unlabeled images '
+                f'(semi_train_cfg.unsup_weight=0 would say so), got {list(self.strong_weights)}'
+            )
         check_node(cfg['unsup_loss'], 'semi_train_cfg.unsup_loss')
         for key in ('mix', 'feature_perturbation'):
             check_node(cfg[key], f'semi_train_cfg.{key}', optional=True)

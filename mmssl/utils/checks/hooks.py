@@ -14,10 +14,10 @@ from .sources import config_scope, find_class
 def check_required_hooks(cfg: Any, report: Report) -> None:
     """`custom_hooks` must hold what the model names: such a list replaces an inherited one, and the hook is gone."""
     required = getattr(model_class(cfg), 'required_hooks', None)
-    if required is None:
+    listed = cfg.get('custom_hooks') or []
+    if required is None or not is_sequence(listed):  # `check_names` reports what is no list
         return
-    listed = cfg.get('custom_hooks')
-    nodes = [node for node in (listed if is_sequence(listed) else []) if get(node, 'type') is not None]
+    nodes = [node for node in listed if get(node, 'type') is not None]
     for name in required(get(cfg, 'model.semi_train_cfg') or {}):
         if not any(_is_hook(cfg, node, name) for node in nodes):
             found = [type_name(node) for node in nodes]

@@ -74,13 +74,21 @@ def check_names(cfg: Any, report: Report) -> None:
             report.warn(name, f'is read by nothing, so it changes nothing; is {close[0]!r} meant?')
     hooks = cfg.get('default_hooks')
     named = list(hooks.items()) if isinstance(hooks, Mapping) else []
-    listed = cfg.get('custom_hooks')
+    if hooks is not None and not isinstance(hooks, Mapping):
+        report.error('default_hooks', f'must be a dict of hooks by name, got {hooks!r}')
+    listed, schedulers = cfg.get('custom_hooks'), cfg.get('param_scheduler')
+    if listed is not None and not is_sequence(listed):
+        report.error('custom_hooks', f"must be a list of dicts, such as [dict(type='EMAHook')], got {listed!r}")
     nodes = [(f'default_hooks.{name}', hook) for name, hook in named if hook is not None]
-    nodes += [(f'custom_hooks.{i}', hook) for i, hook in enumerate(listed if is_sequence(listed) else [])]
-    for key, hook in nodes:
-        if isinstance(hook, Mapping) and 'type' not in hook:
+    for name, entries in (('custom_hooks', listed), ('param_scheduler', schedulers)):
+        nodes += [(f'{name}.{i}', entry) for i, entry in enumerate(entries if is_sequence(entries) else [])]
+    for key, node in nodes:
+        if not isinstance(node, Mapping):
+            if isinstance(node, (str, int, float, list, tuple)):  # an object that was built already is allowed
+                report.error(key, f'must be a dict with `type`, got {node!r}')
+        elif 'type' not in node:
             close = difflib.get_close_matches(key.rpartition('.')[2], [name for name, _ in named if name not in key])
-            report.error(key, f'has no `type`, got {dict(hook)}' + (f'; is {close[0]!r} meant?' if close else ''))
+            report.error(key, f'has no `type`, got {dict(node)}' + (f'; is {close[0]!r} meant?' if close else ''))
 
 
 def check_numbers(cfg: Any, report: Report) -> None:
@@ -163,7 +171,25 @@ def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | 
             f'mixes the unlabeled images of a batch in pairs, but there are {unlabeled} per GPU; change '
             'train_dataloader.batch_size or train_dataloader.sampler.source_ratio so that their number is even',
         )
+    elif is_multi_source:
+        _check_units(cfg, unlabeled, sum(r for r, s in zip(ratio, sources, strict=False) if not s.is_labeled), report)
     return per_gpu if is_multi_source else [batch_size]
+
+
+def _check_units(cfg: Any, unlabeled: int, share: int, report: Report) -> None:
+    """What a piece takes for one unit of the sampler must divide the unlabeled images of a process."""
+    options = 'model.semi_train_cfg'
+    for key, count, share_of_unit, what in (
+        (f'{options}.mix.pairs_per_unit', unlabeled // 2, share // 2, f'{unlabeled // 2} pairs of the '),
+        (f'{options}.feature_perturbation.images_per_unit', unlabeled, share, ''),
+    ):
+        value = get(cfg, key)
+        if isinstance(value, int) and value > 0 and count and count % value:
+            report.error(
+                key,
+                f'is {value}, which does not divide the {what}{unlabeled} unlabeled images per GPU; '
+                f'train_dataloader.sampler.source_ratio has {max(share_of_unit, 1)} in a unit',
+            )
 
 
 def loop_of(cfg: Any) -> tuple[str | None, int | None]:

@@ -328,6 +328,12 @@ def test_prediction_is_the_stock_models(tiny_segmentor: dict, make_batch: Callab
         (dict(strong_branches=['sup']), ValueError, 'strong_branches must name different branches of unlabeled'),
         (dict(strong_weights=[0.5, 0.5]), ValueError, r'strong_weights must be None or one .*, got \[0.5, 0.5\]'),
         (dict(strong_weights=0.5), ValueError, 'semi_train_cfg.strong_weights must be None or one weight'),
+        (dict(strong_weights=[0.0]), ValueError, r'strong_weights must not all be 0.*unsup_weight=0.*got \[0.0\]'),
+        (
+            dict(strong_weights=[0], feature_perturbation=dict(type='mmssl.FeatureDropout'), feature_weight=0),
+            ValueError,
+            'strong_weights must not all be 0',
+        ),
         (dict(strong_weights=[-1]), ValueError, r'semi_train_cfg.strong_weights\[0\] must be a finite number >= 0'),
         (dict(feature_weight=-1), ValueError, 'semi_train_cfg.feature_weight must be a finite number >= 0'),
         (dict(feature_perturbation='x'), ValueError, 'semi_train_cfg.feature_perturbation must be None or a dict'),
