@@ -32,6 +32,8 @@ OTHER_KEYS = {'custom_imports', 'tta_model', 'tta_pipeline', 'find_unused_parame
 # With another value of these, a resumed run would see other images: it is refused unless that is allowed.
 POSITION = ('randomness.seed', 'train_dataloader.batch_size', 'train_dataloader.sampler.source_ratio', 'world_size')
 # With another value of these, it ends in other weights, as whoever changes them wants: a warning.
+# A resumed run has these from the checkpoint, whatever the config says: a warning.
+OVERRULED = ('optim_wrapper.optimizer', 'param_scheduler')
 COMPARED = ('train_cfg.max_iters', 'train_cfg.max_epochs', 'optim_wrapper.accumulative_counts')
 SYNC_BN = ('SyncBN', 'MMSyncBN', 'SyncBatchNorm', 'mmcv.SyncBN', 'mmcv.MMSyncBN')
 
@@ -407,6 +409,13 @@ def warn(message: str) -> None:
         print(f'warning: {message}', file=sys.stderr)
 
 
+def _config_of(meta: Mapping[str, Any]) -> Config:
+    try:
+        return Config.fromstring(meta['cfg'], '.py')
+    except Exception:  # a checkpoint of another tool; there is nothing to compare with
+        return Config()
+
+
 def changes_since(cfg: Config, meta: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """What keeps a resumed run from going on to the numbers that the interrupted one would have had.
 
@@ -418,10 +427,7 @@ def changes_since(cfg: Config, meta: Mapping[str, Any]) -> tuple[list[str], list
     Returns:
         One line for each setting that decides which images come next, and one for each other.
     """
-    try:
-        old = Config.fromstring(meta['cfg'], '.py')
-    except Exception:  # a checkpoint of another tool; there is nothing to compare with
-        old = Config()
+    old = _config_of(meta)
     if meta.get('seed') is not None:
         old.merge_from_dict({'randomness.seed': meta['seed']})  # the seed that was drawn, where none was set
     defaults = {'optim_wrapper.accumulative_counts': 1}
@@ -432,7 +438,41 @@ def changes_since(cfg: Config, meta: Mapping[str, Any]) -> tuple[list[str], list
             was, now = (_lookup(config, key, defaults.get(key)) for config in (old, cfg))
             if was is not None and was != now:
                 found[-1].append(f'{key} was {was} in the interrupted run and is {now} now')
+    for key in OVERRULED if 'optim_wrapper' in old else ():
+        was, now = (dict(_values(_lookup(config, key), key)) for config in (old, cfg))
+        changed = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+        if changed:
+            found[1].append(f'{", ".join(changed)} is another than in the interrupted run, which changes nothing: '
+                            'optimizer and schedules go on with what the checkpoint holds')
     return found[0], found[1]
+
+
+def _values(node: Any, key: str) -> list[tuple[str, Any]]:
+    """The settings of a dict by their keys; a list, or a dict in place of a list of one, as a whole."""
+    if key == 'param_scheduler':
+        return [(key, [dict(entry) for entry in (node if isinstance(node, (list, tuple)) else [node] if node else [])])]
+    return [(f'{key}.{name}', value) for name, value in (node or {}).items()]
+
+
+def check_optimizer(cfg: Config, checkpoint: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint whose optimizer or schedules are not those of the config.
+
+    Raises:
+        ValueError: If the optimizer is of another type, or the checkpoint has not as many schedules.
+    """
+    key = 'optim_wrapper.optimizer.type'
+    was, now = (_lookup(config, key) for config in (_config_of(checkpoint['meta']), cfg))
+    if was is not None and was != now:
+        raise ValueError(f'--resume: {key} was {was!r} in the interrupted run and is {now!r} now, which cannot go on '
+                         'with its state; to start anew from the weights, use --cfg-options load_from=CHECKPOINT')
+    schedules, wanted = checkpoint.get('param_schedulers'), cfg.get('param_scheduler')
+    wanted = wanted if isinstance(wanted, (list, tuple)) else [wanted] if wanted else []
+    if wanted and schedules is None:
+        raise ValueError('--resume: the checkpoint has no param_schedulers (save_param_scheduler of CheckpointHook), '
+                         'so the learning rate would begin anew; set param_scheduler=None to go on without')
+    if isinstance(schedules, (list, tuple)) and len(schedules) != len(wanted):
+        raise ValueError(f'--resume: param_scheduler: the config has {len(wanted)} schedules, the checkpoint '
+                         f'{len(schedules)}; set it back')
 
 
 def _lookup(cfg: Mapping[str, Any], key: str, default: Any = None) -> Any:
@@ -495,7 +535,8 @@ def read_training_checkpoint(path: str) -> dict[str, Any]:
         ValueError: If it is damaged, or holds weights alone.
     """
     checkpoint = read_checkpoint(path, '--resume')
-    absent = [name for name in ('state_dict', 'optimizer', 'meta') if not isinstance(checkpoint.get(name), Mapping)]
+    parts = ('state_dict', 'optimizer', 'message_hub', 'meta')
+    absent = [name for name in parts if not isinstance(checkpoint.get(name), Mapping)]
     if 'meta' not in absent:
         absent += [f'meta[{name!r}]' for name in ('iter', 'epoch') if not isinstance(checkpoint['meta'].get(name), int)]
     if absent:
@@ -573,6 +614,7 @@ def settle_resume(cfg: Config, resume: str | None, allow_changes: bool = False) 
     else:
         checkpoint = read_training_checkpoint(resume)
     check_weights(cfg, checkpoint['state_dict'], '--resume', exact=True)
+    check_optimizer(cfg, checkpoint)
     meta = checkpoint['meta']
     if (cfg.get('randomness') or {}).get('seed') is None and meta.get('seed') is not None:
         # mmengine takes it over as well, but after it has built the sampler with another one.

@@ -7,14 +7,23 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmssl.utils.cli import checkpoints_in, newest_checkpoint, read_training_checkpoint, resume_candidates, settle_resume
+from mmssl.utils.cli import (
+    changes_since,
+    check_optimizer,
+    checkpoints_in,
+    newest_checkpoint,
+    read_training_checkpoint,
+    resume_candidates,
+    settle_resume,
+)
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A work dir with whole checkpoints iter_2, iter_10 and a best one; the last checkpoint is iter_10."""
     for age, name in enumerate(['iter_2.pth', 'best_mIoU_iter_2.pth', 'iter_10.pth']):
-        state = dict(state_dict=dict(w=torch.zeros(1)), meta=dict(seed=0, iter=2, epoch=0), optimizer={})
+        state = whole()
+        state['meta']['seed'] = 0
         if name.startswith('best'):
             del state['optimizer']
         torch.save(state, tmp_path / name)
@@ -96,7 +105,7 @@ def test_nothing(tmp_path):
 
 
 def whole() -> dict:
-    return dict(state_dict=dict(w=torch.zeros(1)), meta=dict(iter=2, epoch=0), optimizer=dict(state={}))
+    return dict(state_dict=dict(w=torch.zeros(1)), meta=dict(iter=2, epoch=0), optimizer=dict(state={}), message_hub={})
 
 
 @pytest.mark.parametrize(('part', 'value', 'expected'), [
@@ -104,6 +113,7 @@ def whole() -> dict:
     ('state_dict', {}, 'holds no weights'),
     ('state_dict', dict(w='text'), 'holds no weights'),
     ('optimizer', None, 'has no optimizer'),
+    ('message_hub', None, 'has no message_hub'),
     ('meta', None, 'has no meta'),
     ('meta', dict(epoch=0), "has no meta['iter']"),
     ('meta', dict(iter=2.5, epoch=0), "has no meta['iter']"),
@@ -125,3 +135,38 @@ def test_load_from_a_file_without_weights(tmp_path, content):
         settle_resume(cfg, None)
     torch.save(dict(w=torch.zeros(1)), tmp_path / 'weights.pth')
     settle_resume(cfg, None)
+
+
+SGD = dict(optimizer=dict(type='SGD', lr=0.1))
+
+
+@pytest.mark.parametrize(('change', 'expected'), [
+    (dict(), []),
+    (dict(param_scheduler=[dict(type='PolyLR', end=9)]), ['param_scheduler is another']),
+    (dict(param_scheduler=dict(type='PolyLR', end=4)), []),
+    (dict(param_scheduler=None), ['param_scheduler is another']),
+    (dict(optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.2))), ['optim_wrapper.optimizer.lr is another']),
+    (dict(optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1, momentum=0.9))),
+     ['optim_wrapper.optimizer.momentum is another']),
+])
+def test_settings_that_the_checkpoint_overrules(change, expected):
+    """Optimizer and schedules take their values from the checkpoint: who changes them in the config has to know."""
+    before = Config(dict(optim_wrapper=SGD, param_scheduler=[dict(type='PolyLR', end=4)]))
+    meta = dict(cfg=before.pretty_text)
+    refused, warned = changes_since(Config(dict(before, **change)), meta)
+    assert refused == [] and len(warned) == len(expected)
+    assert all(text in line and 'changes nothing' in line for text, line in zip(expected, warned, strict=True))
+
+
+def test_another_optimizer_cannot_be_resumed(tmp_path):
+    before = Config(dict(optim_wrapper=SGD))
+    checkpoint = dict(whole(), meta=dict(iter=2, epoch=0, cfg=before.pretty_text))
+    cfg = Config(dict(optim_wrapper=dict(optimizer=dict(type='AdamW', lr=0.1))))
+    with pytest.raises(ValueError, match=r"optim_wrapper.optimizer.type was 'SGD' .* is 'AdamW' now.*load_from"):
+        check_optimizer(cfg, checkpoint)
+    check_optimizer(before, checkpoint)
+    with pytest.raises(ValueError, match=r'has no param_schedulers'):
+        check_optimizer(Config(dict(before, param_scheduler=[dict(type='PolyLR')])), checkpoint)
+    with pytest.raises(ValueError, match=r'param_scheduler: .* 2 .* 1'):
+        check_optimizer(Config(dict(before, param_scheduler=[dict(type='LinearLR'), dict(type='PolyLR')])),
+                        dict(checkpoint, param_schedulers=[{}]))  # yapf: disable
