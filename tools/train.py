@@ -16,6 +16,7 @@ trust_checkpoints()  # has to be settled before torch reads a checkpoint
 
 from mmengine.config import Config  # noqa: E402
 from mmengine.device import get_device  # noqa: E402
+from mmengine.dist import get_rank  # noqa: E402
 from mmengine.registry import RUNNERS  # noqa: E402
 from mmengine.runner import Runner  # noqa: E402
 
@@ -33,6 +34,7 @@ from mmssl.utils.cli import (  # noqa: E402
     warn_of_lost_gradients,
     world_size_of,
 )
+from mmssl.utils.lifetime import claim_work_dir, end_with_launcher  # noqa: E402
 
 AMP_WRAPPERS = {'OptimWrapper': 'AmpOptimWrapper'}
 
@@ -77,6 +79,19 @@ def use_amp(cfg: Config) -> None:
     cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
 
 
+def check_amp(cfg: Config) -> None:
+    """Refuse a config in mixed precision where there is no GPU for it.
+
+    Raises:
+        ValueError: Naming the key.
+    """
+    kind = (cfg.get('optim_wrapper') or {}).get('type')
+    name = kind.rpartition('.')[2] if isinstance(kind, str) else getattr(kind, '__name__', '')
+    if name.startswith('Amp') and get_device() == 'cpu':
+        raise ValueError(f'optim_wrapper.type: {name} trains in mixed precision, which needs a GPU, and none is '
+                         f'visible; on the CPU, use {name.removeprefix("Amp")}')
+
+
 def use_auto_scale_lr(cfg: Config) -> None:
     """Turn on mmengine's scaling of the learning rate.
 
@@ -97,9 +112,11 @@ def not_about_a_teacher(record: logging.LogRecord) -> bool:
 
 def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     """Check everything that can be checked, then build the runner (which creates the work dir) and train."""
+    end_with_launcher()
     cfg = load_config(args)
     if args.amp:
         use_amp(cfg)
+    check_amp(cfg)
     if args.auto_scale_lr:
         use_auto_scale_lr(cfg)
     cfg.world_size = world_size_of(cfg.launcher)  # into the checkpoint, for the next `--resume`
@@ -109,6 +126,8 @@ def train(args: argparse.Namespace, setup_is_over: Callable[[], None]) -> None:
     for warning in report.warnings:
         warn(str(warning))
     prepare_devices(cfg)
+    if get_rank() == 0:
+        claim_work_dir(cfg.work_dir)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
     for source in report.sources:
         runner.logger.info(f'source {source}')

@@ -179,7 +179,7 @@ class PlainCheckpointLoader:
         """Rewrite ``state_dict`` in place.
 
         Raises:
-            ValueError: If not one key fits the sub-models.
+            ValueError: If not one weight fits the sub-models.
         """
         own = tuple(f'{prefix}{name}.' for name in self.names)
         plain = {name[len(prefix) :]: value for name, value in state_dict.items() if name.startswith(prefix)}
@@ -194,6 +194,14 @@ class PlainCheckpointLoader:
                     f'backbone: it has keys such as {sorted(plain)[:3]}, the plain model such as {sorted(expected)[:3]}'
                 )
             plain = with_prefix
+        wrong = [name for name in plain if name in expected and plain[name].shape != expected[name].shape]
+        # Layers of another shape are left out (another number of classes), but something has to fit: counters always do
+        if wrong and not any(v.dim() and name in expected and name not in wrong for name, v in plain.items()):
+            name = wrong[0]
+            raise ValueError(
+                f'load_from: the checkpoint is of a model with layers of other sizes, and nothing of it fits: {name} '
+                f'has shape {tuple(plain[name].shape)} instead of {tuple(expected[name].shape)}'
+            )
         for name in list(state_dict):
             if name.startswith(prefix):
                 del state_dict[name]

@@ -382,6 +382,11 @@ def test_image_that_a_worker_cannot_read_is_named_in_a_short_line(project, capsy
 @pytest.mark.skipif(torch.cuda.is_available(), reason='is about a machine without a GPU')
 def test_amp_without_a_gpu(project, capsys):
     assert '--amp: mixed precision needs a GPU' in fails(capsys, 'train', 'config.py', '--amp')
+    for kind in ('AmpOptimWrapper', 'mmssl.AmpRGDOptimWrapper'):
+        before = contents(project)
+        message = fails(capsys, 'train', 'config.py', '--cfg-options', f'optim_wrapper.type={kind}')
+        assert 'optim_wrapper.type: Amp' in message and 'needs a GPU' in message
+        assert contents(project) == before
 
 
 def test_wrong_config_files_end_in_one_line(project, capsys):

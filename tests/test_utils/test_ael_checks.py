@@ -30,6 +30,14 @@ def test_an_odd_number_of_unlabeled_images(kind, refused):
     assert [error.key for error in report.errors] == ['model.semi_train_cfg.mix'] * refused
 
 
+@pytest.mark.parametrize(('donor', 'refused'), [('batch', True), ('dataset', False)])
+def test_a_donor_of_the_same_batch_needs_a_second_image(donor, refused):
+    report = Report()
+    sources = [SimpleNamespace(name=name, is_labeled=name == 'labeled') for name in ('labeled', 'unlabeled')]
+    check_batch(config(dict(type='mmssl.AdaptiveCutMix', donor=donor)), sources, report)
+    assert [error.key for error in report.errors] == ['model.semi_train_cfg.mix.donor'] * refused
+
+
 def test_both_hooks_are_needed():
     mix = dict(type='mmssl.AdaptiveCutMix')
     both = [dict(type='mmssl.MeanTeacherHook'), dict(type='mmssl.AELHook')]

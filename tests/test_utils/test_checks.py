@@ -404,6 +404,17 @@ def test_feature_perturbation_fits_the_batch(semi: Config) -> None:
         quick_check(semi)
 
 
+def test_labels_that_hold_nothing(semi: Config, segmentation_data: SimpleNamespace) -> None:
+    for stem in segmentation_data.labeled[1:]:
+        write_label(segmentation_data, 'train', stem, blank(segmentation_data, 255))
+    assert quick_check(semi).errors == []
+    write_label(segmentation_data, 'train', segmentation_data.labeled[0], blank(segmentation_data, 255))
+    with pytest.raises(ValueError, match=rf'{SEMI}\.labeled: the 4 label files read, which are all, hold no class but'):
+        quick_check(semi)
+    found = quick_check(semi, max_files=2).warnings
+    assert any('the 2 label files read hold no class but the ignored label' in str(warning) for warning in found)
+
+
 def test_binary_sigmoid_is_allowed_when_supervised(
     supervised: Config, make_segmentation_data: Callable[..., SimpleNamespace], tmp_path: Path
 ) -> None:

@@ -211,7 +211,9 @@ class MeanTeacherSegmentor(EMATeacher, SemiBaseSegmentor):
                 statistics[name] = statistics.get(name, 0) + term.share / shares * number
             if len(terms) > 1:
                 statistics[f'value_{term.name}'] = value.detach()
-        losses['unsup_loss'] = weight * total
+        # An arg-max hides what is not finite: without this the student would go on with labels of a broken teacher.
+        finite = torch.stack([term.target_logits.isfinite().all() for term in terms]).all()
+        losses['unsup_loss'] = torch.where(finite, weight * total, torch.nan)
         losses.update(prefixed(statistics, 'unsup_'))
         if self.average_head is not None:
             passes = list({id(term.seen): term.seen for term in terms}.values())

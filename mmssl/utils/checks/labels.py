@@ -156,16 +156,25 @@ def _hint(values: np.ndarray, num_classes: int) -> str:
 
 
 def _warn_about_classes(source: Source, histogram: LabelHistogram, report: Report) -> None:
-    """Warn about classes that never occur; a sample of the files can only tell that a single value occurs."""
+    """Warn about classes that never occur; a sample of the files can only tell that a single value occurs.
+
+    Labels to train on that hold nothing at all are an error.
+    """
     absent = [name for name, count in zip(histogram.classes, histogram.images, strict=True) if count == 0]
     if histogram.files == 0 or not absent:
         return
     if len(absent) >= len(histogram.classes) - 1 and len(histogram.classes) > 1:
-        extra = ''
+        extra, present = '', [name for name in histogram.classes if name not in absent]
         if histogram.ignored:
-            extra = f' and the ignored label ({histogram.ignored} pixels): is this a 0/255 mask?'
-        present = [name for name in histogram.classes if name not in absent]
-        report.warn(source.key, f'the {histogram.files} label files read hold no class but {present}{extra}')
+            extra = f'{" and" if present else " but"} the ignored label ({histogram.ignored} pixels)'
+            extra += ' (is this a 0/255 mask?)'
+        files = f'the {histogram.files} label files read'
+        if present:
+            report.warn(source.key, f'{files} hold no class but {present}{extra}')
+        elif histogram.files == histogram.total_files and source.is_labeled and source.key.startswith('train_'):
+            report.error(source.key, f'{files}, which are all, hold no class{extra}, so there is nothing to learn from')
+        else:
+            report.warn(source.key, f'{files} hold no class{extra}')
     elif histogram.files == histogram.total_files:
         extra = ''
         if absent[-1] == histogram.classes[-1] and any(leaf.info(0).get('reduce_zero_label') for leaf in source.leaves):

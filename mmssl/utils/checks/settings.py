@@ -179,6 +179,13 @@ def check_batch(cfg: Any, sources: list[Source], report: Report) -> list[int] | 
 def _check_units(cfg: Any, unlabeled: int, share: int, report: Report) -> None:
     """What a piece takes for one unit of the sampler must divide the unlabeled images of a process."""
     options = 'model.semi_train_cfg'
+    mix = get(cfg, f'{options}.mix')
+    if type_name(mix) == 'AdaptiveCutMix' and get(mix, 'donor') == 'batch' and unlabeled == 1:
+        report.error(
+            f'{options}.mix.donor',
+            "is 'batch', which takes another unlabeled image of the same batch, but there is 1 per GPU; change "
+            "train_dataloader.batch_size or train_dataloader.sampler.source_ratio, or take donor='dataset'",
+        )
     for key, count, share_of_unit, what in (
         (f'{options}.mix.pairs_per_unit', unlabeled // 2, share // 2, f'{unlabeled // 2} pairs of the '),
         (f'{options}.feature_perturbation.images_per_unit', unlabeled, share, ''),

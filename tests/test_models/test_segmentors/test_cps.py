@@ -290,6 +290,22 @@ def test_own_checkpoint_loads_strictly(tiny_segmentor: dict, make_batch: Callabl
     assert int(other.mix.step) == 1
 
 
+def test_checkpoint_of_other_sizes_is_refused(tiny_segmentor: dict) -> None:
+    plain = MODELS.build(tiny_segmentor)
+    model = build(tiny_segmentor)
+    state = {
+        name: torch.cat([value, value]) if value.dim() else value for name, value in plain.state_dict().items()
+    }
+    for weights in (state, {name.removeprefix('backbone.'): value for name, value in state.items()}):
+        with pytest.raises(ValueError, match=r'load_from: .* other sizes, and nothing of it fits: .* has shape \('):
+            model.load_state_dict(dict(weights), strict=False)
+    # A head for other classes is left out, as ever.
+    own = plain.state_dict()
+    part = {name: value if name.startswith('decode_head') else own[name] for name, value in state.items()}
+    with pytest.raises(RuntimeError, match=r'size mismatch for student1\.decode_head'):
+        model.load_state_dict(part, strict=False)
+
+
 def test_foreign_checkpoint_is_refused(tiny_segmentor: dict) -> None:
     with pytest.raises(ValueError, match='load_from: the checkpoint fits neither'):
         build(tiny_segmentor).load_state_dict({'encoder.weight': torch.zeros(2)}, strict=False)

@@ -233,6 +233,16 @@ def test_infinite_constants_stay(tiny_segmentor: dict) -> None:
     assert model.teacher.mask.tolist() == [0, -torch.inf]
 
 
+@pytest.mark.parametrize('loss', ['HardPseudoLabelLoss', 'FPLLoss', 'SoftPseudoLabelLoss', 'NegativeLearningLoss'])
+def test_a_teacher_that_is_not_finite_stops_the_run(tiny_segmentor: dict, make_views: Callable, loss: str) -> None:
+    model = build(tiny_segmentor, unsup_loss=dict(type=f'mmssl.{loss}'))
+    model.teacher.decode_head.conv_seg.bias.data[1] = torch.nan
+    losses = model.loss(*make_views())
+    assert losses['unsup_loss'].requires_grad
+    with pytest.raises(FloatingPointError, match=r"iteration 1: {'unsup_loss': nan} is not finite"):
+        model.parse_losses(losses)
+
+
 def test_plain_checkpoint_reaches_both(tiny_segmentor: dict, tmp_path: Any, logged: list[str]) -> None:
     plain = MODELS.build(tiny_segmentor)
     torch.save(dict(state_dict=plain.state_dict()), tmp_path / 'plain.pth')
