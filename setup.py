@@ -76,7 +76,7 @@ readme = ROOT / 'README.md'
 setup(
     name='mmssl',
     version=version(),
-    description='Learning from few labels, for OpenMMLab: semi-supervised semantic segmentation',
+    description='Learning from few, ambiguous or noisy labels, for OpenMMLab: segmentation and classification',
     long_description=readme.read_text(encoding='utf-8') if readme.exists() else '',
     long_description_content_type='text/markdown',
     license='Apache-2.0',

@@ -1,4 +1,4 @@
-"""mmssl: learning from few labels, for OpenMMLab: semi-supervised semantic segmentation."""
+"""mmssl: learning from few, ambiguous or noisy labels, for OpenMMLab: segmentation and classification."""
 
 from mmssl.utils.stack import check_stack
 

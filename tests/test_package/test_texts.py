@@ -1,10 +1,8 @@
-"""What code and texts must not do: depend on a machine's encoding, promise what is not there, claim speed."""
+"""What code and texts must not do: depend on a machine's encoding, promise other systems, claim speed."""
 
 import ast
 import re
 from pathlib import Path
-
-import pytest
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [path for folder in ('mmssl', 'tools', 'benchmarks') for path in sorted((REPO_ROOT / folder).rglob('*.py'))
@@ -24,12 +22,6 @@ def test_text_files_are_read_and_written_as_utf8():
             if (name in ('read_text', 'write_text') or text_open) and all(k.arg != 'encoding' for k in call.keywords):
                 found.append(f'{path.relative_to(REPO_ROOT)}:{call.lineno}')
     assert not found
-
-
-@pytest.mark.parametrize('name', ['README.md', 'docs/index.md', 'setup.py', 'CITATION.cff', 'mmssl/__init__.py'])
-def test_nothing_is_promised_that_is_not_there(name):
-    text = (REPO_ROOT / name).read_text(encoding='utf-8')
-    assert not re.search(r'\b(ambiguous|noisy)\b', text, re.IGNORECASE)
 
 
 def test_only_posix_is_promised():
