@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
-from mmengine.hooks import Hook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS, MODELS, DefaultScope, Registry, init_default_scope
 from mmengine.runner import CheckpointLoader, Runner
 
@@ -191,12 +191,15 @@ def locate(message: str, cfg: Config | None) -> str:
 
     Args:
         message: Of an error while the config is built: an argument that a class does not take, a value that one of
-            mmssl refuses, or an unknown type.
+            mmssl refuses, or an unknown type; or of the optimizer of a resumed run that does not fit.
         cfg: The config; None if it could not be read.
 
     Returns:
         The message, after the keys if they are found.
     """
+    if message.startswith('loaded state dict') and 'group' in message:  # torch's, about an optimizer
+        return ('--resume: optim_wrapper.paramwise_cfg, or which layers of the model train, is another than in the '
+                f'interrupted run: {message}')
     argument = re.search(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", message)
     refused = re.match(r'mmssl\.(\w+): `(\w+)` ', message)
     unknown = re.match(r'(\S+) is not in the \S+ registry', message)
@@ -454,17 +457,33 @@ def _values(node: Any, key: str) -> list[tuple[str, Any]]:
     return [(f'{key}.{name}', value) for name, value in (node or {}).items()]
 
 
+def _has_ema_hook(cfg: Config) -> bool:
+    listed, named = cfg.get('custom_hooks') or [], cfg.get('default_hooks') or {}
+    for hook in [*listed, *(named.values() if isinstance(named, Mapping) else [])]:
+        kind = hook.get('type') if isinstance(hook, Mapping) else type(hook)
+        with suppress(Exception):  # an unknown name is reported later
+            kind = HOOKS.get(kind) if isinstance(kind, str) else kind
+        if inspect.isclass(kind) and issubclass(kind, EMAHook):
+            return True
+    return False
+
+
 def check_optimizer(cfg: Config, checkpoint: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint whose optimizer or schedules are not those of the config.
+    """Refuse a checkpoint whose optimizer, averages or schedules are not those of the config.
 
     Raises:
-        ValueError: If the optimizer is of another type, or the checkpoint has not as many schedules.
+        ValueError: If the optimizer is of another type, the checkpoint holds the averages of an EMAHook and the config
+            has none, or there are not as many schedules.
     """
     key = 'optim_wrapper.optimizer.type'
     was, now = (_lookup(config, key) for config in (_config_of(checkpoint['meta']), cfg))
     if was is not None and was != now:
         raise ValueError(f'--resume: {key} was {was!r} in the interrupted run and is {now!r} now, which cannot go on '
                          'with its state; to start anew from the weights, use --cfg-options load_from=CHECKPOINT')
+    if 'ema_state_dict' in checkpoint and not _has_ema_hook(cfg):
+        raise ValueError('--resume: custom_hooks: the checkpoint was written with EMAHook, which saves the averages in '
+                         'the place of the weights, and there is none now, so training would go on from the averages; '
+                         "add dict(type='EMAHook') with the settings of the interrupted run")
     schedules, wanted = checkpoint.get('param_schedulers'), cfg.get('param_scheduler')
     wanted = wanted if isinstance(wanted, (list, tuple)) else [wanted] if wanted else []
     if wanted and schedules is None:

@@ -6,6 +6,7 @@ import re
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.hooks import EMAHook
 
 from mmssl.utils.cli import (
     changes_since,
@@ -170,3 +171,14 @@ def test_another_optimizer_cannot_be_resumed(tmp_path):
     with pytest.raises(ValueError, match=r'param_scheduler: .* 2 .* 1'):
         check_optimizer(Config(dict(before, param_scheduler=[dict(type='LinearLR'), dict(type='PolyLR')])),
                         dict(checkpoint, param_schedulers=[{}]))  # yapf: disable
+
+
+def test_averages_need_their_hook():
+    """EMAHook saves the averages as the weights and swaps them back: without it a run would go on from the averages."""
+    checkpoint = dict(whole(), ema_state_dict={})
+    for settings in ({}, dict(custom_hooks=[dict(type='mmssl.MeanTeacherHook'), dict(type='NoSuchHook')])):
+        with pytest.raises(ValueError, match=r'--resume: custom_hooks: .* EMAHook, which saves the averages'):
+            check_optimizer(Config(settings), checkpoint)
+        check_optimizer(Config(settings), whole())
+    for settings in (dict(custom_hooks=[dict(type='EMAHook')]), dict(default_hooks=dict(ema=dict(type=EMAHook)))):
+        check_optimizer(Config(settings), checkpoint)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 import pytest
+import torch
 from mmengine.config import Config
 
 from mmssl.utils.checks import Report
@@ -69,6 +70,18 @@ def test_wrong_value_in_a_nested_node_names_its_key(message: str, keys: list[str
     cfg = Config(dict(model=dict(mix=mixed, second=CUTMIX, loss=dict(type='mmssl.CombinedLoss', losses=losses))))
     assert locate(message, cfg) == (f'{", ".join(keys)}: {message}' if keys else message)
     assert locate(message, None) == message
+
+
+@pytest.mark.parametrize('groups', [1, 2])
+def test_an_optimizer_that_does_not_fit_names_its_key(groups: int) -> None:
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2, bias=False)
+    written = torch.optim.SGD(first.parameters(), lr=0.1).state_dict()
+    other = torch.optim.SGD([dict(params=second.parameters())] * (groups == 1) + [
+        dict(params=[part]) for part in first.parameters()] * (groups == 2), lr=0.1)  # yapf: disable
+    with pytest.raises(ValueError) as caught:
+        other.load_state_dict(written)
+    for cfg in (None, Config()):
+        assert locate(str(caught.value), cfg).startswith('--resume: optim_wrapper.paramwise_cfg, or which layers')
 
 
 def test_chain_of_an_error() -> None:
