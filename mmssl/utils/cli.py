@@ -554,7 +554,7 @@ def read_training_checkpoint(path: str) -> dict[str, Any]:
         ValueError: If it is damaged, or holds weights alone.
     """
     checkpoint = read_checkpoint(path, '--resume')
-    parts = ('state_dict', 'optimizer', 'message_hub', 'meta')
+    parts = ('state_dict', 'optimizer', 'meta', 'message_hub')
     absent = [name for name in parts if not isinstance(checkpoint.get(name), Mapping)]
     if 'meta' not in absent:
         absent += [f'meta[{name!r}]' for name in ('iter', 'epoch') if not isinstance(checkpoint['meta'].get(name), int)]

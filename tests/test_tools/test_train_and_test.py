@@ -171,7 +171,8 @@ def checkpoint(project):
     model = MODELS.build(Config.fromfile('config.py').model)
     DefaultScope._instance_dict.clear()
     path = project / 'weights.pth'
-    torch.save(dict(state_dict=model.state_dict(), optimizer=dict(), meta=dict(iter=2, epoch=0, cfg='')), path)
+    meta = dict(iter=2, epoch=0, cfg='')
+    torch.save(dict(state_dict=model.state_dict(), optimizer=dict(), message_hub=dict(), meta=meta), path)
     return path
 
 
