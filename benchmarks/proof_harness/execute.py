@@ -69,7 +69,8 @@ class Run:
         command = [sys.executable, str(repo / 'tools/train.py'), self.row.config, '--work-dir', str(self.work_dir)]
         if (self.work_dir / 'last_checkpoint').is_file():
             command.append('--resume')
-        return [*command, '--cfg-options', f'randomness.seed={self.seed}', *options]
+        seeds = [f'{key}={self.seed}' for key in ('randomness.seed', *self.row.grid.seed_keys)]
+        return [*command, '--cfg-options', *seeds, *options]
 
     def sessions(self) -> list[dict[str, Any]]:
         """Start, duration, memory and commit of each process that worked on this run."""

@@ -16,7 +16,10 @@ from mmengine.config import Config
 
 # What says where, how visibly or from where a run goes on, but not what is trained.
 NOT_TRAINED = ('work_dir', 'launcher', 'local_rank', 'resume', 'log_level', 'visualizer', 'vis_backends')
-GRID_KEYS = ('title', 'rows', 'seeds', 'metric', 'better', 'extra_metrics', 'curves', 'data_root', 'readme', 'plots')
+GRID_KEYS = (
+    'title', 'rows', 'seeds', 'seed_keys', 'metric', 'better', 'extra_metrics', 'curves', 'data_root', 'readme',
+    'plots',
+)  # yapf: disable
 ROW_KEYS = ('name', 'title', 'config', 'cfg_options')
 DATA_ROOT = '<data_root>'
 
@@ -79,6 +82,7 @@ class Grid:
         rows: The rows, in the table's order.
         seeds: Values of ``randomness.seed``.
         metric: Key of the validation metric that decides.
+        seed_keys: Further config keys that get a run's seed, such as that of the choice of labels.
         better: ``'higher'`` or ``'lower'``.
         extra_metrics: Further validation metrics, of which the last value is tabled.
         curves: Keys of logged scalars to plot over time.
@@ -96,6 +100,7 @@ class Grid:
     seeds: list[int]
     metric: str
     better: str = 'higher'
+    seed_keys: list[str] = field(default_factory=list)
     extra_metrics: list[str] = field(default_factory=list)
     curves: list[str] = field(default_factory=list)
     data_root: dict[str, str] | None = None
@@ -161,8 +166,9 @@ def _read_row(given: Mapping[str, Any], grid: Grid, path: Path) -> Row:
         raise ValueError(f'{path}: rows: name {given["name"]!r} becomes a file name: letters, digits and _ . + - only')
     if given['name'] in [row.name for row in grid.rows]:
         raise ValueError(f'{path}: rows: name {given["name"]!r} occurs twice')
-    if 'randomness.seed' in given.get('cfg_options', {}):
-        raise ValueError(f'{path}: rows: {given["name"]}: cfg_options sets randomness.seed, which `seeds` does')
+    for key in ('randomness.seed', *grid.seed_keys):
+        if key in given.get('cfg_options', {}):
+            raise ValueError(f'{path}: rows: {given["name"]}: cfg_options sets {key}, which `seeds` does')
     if not (grid.repo / given['config']).is_file():
         raise FileNotFoundError(f'{path}: rows: {given["name"]}: config {given["config"]} does not exist')
     return Row(given['name'], given.get('title', given['name']), given['config'], given.get('cfg_options', {}), grid)

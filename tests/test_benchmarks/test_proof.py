@@ -183,6 +183,16 @@ def test_the_hash_ignores_machine_paths_and_sees_split_lists(repo: Path, monkeyp
     assert current() != first
 
 
+def test_further_keys_get_the_seed(repo: Path, capsys: pytest.CaptureFixture) -> None:
+    path = repo / 'benchmarks/grids/toy.py'
+    path.write_text(path.read_text() + "seed_keys = ['model.labels_seed']\n")
+    assert run(repo, '--dry-run', '--only', 'plain', '--seeds', '2', '--allow-dirty') == 0
+    assert 'randomness.seed=2 model.labels_seed=2' in capsys.readouterr().out
+    path.write_text(path.read_text().replace("{'model.offset': 10}", "{'model.labels_seed': 10}"))
+    with pytest.raises(ValueError, match=r'cfg_options sets model\.labels_seed'):
+        load_grid('toy', repo)
+
+
 @pytest.mark.parametrize('change, message', [
     (('seeds = [0, 2]', 'seeds = []'), 'seeds'),
     (("metric = 'mIoU'", "metrics = 'mIoU'"), 'metrics'),

@@ -1,4 +1,4 @@
-# The 40 labeled digits alone, on a CPU: what semi-supervised learning has to improve on.
+# Labels alone on MNIST with 40 labels, at CPU size.
 _base_ = [
     '../../_base_/models/wrn10_2_cpu.py',
     '../../_base_/datasets/mnist.py',
@@ -6,6 +6,7 @@ _base_ = [
     '../../_base_/default_runtime_cls.py',
 ]
 model = dict(data_preprocessor=_base_.image_norm)
-train_dataloader = dict(num_workers=1)
+train_dataloader = dict(num_workers=1, batch_size=16, dataset=dict(sources=dict(labeled=dict(per_class=4))))
 val_dataloader = dict(num_workers=1)
 test_dataloader = dict(num_workers=1)
+auto_scale_lr = dict(base_batch_size=16)

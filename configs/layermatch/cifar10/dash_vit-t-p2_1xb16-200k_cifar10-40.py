@@ -1,0 +1,6 @@
+# Dash on CIFAR-10 with 40 labels.
+_base_ = [
+    './fixmatch_vit-t-p2_1xb16-200k_cifar10-40.py',
+    '../../_base_/methods/dash.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.dash))

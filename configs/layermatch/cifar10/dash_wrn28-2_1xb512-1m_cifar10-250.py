@@ -1,0 +1,6 @@
+# Dash on CIFAR-10 with 250 labels.
+_base_ = [
+    './fixmatch_wrn28-2_1xb512-1m_cifar10-250.py',
+    '../../_base_/methods/dash.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.dash))

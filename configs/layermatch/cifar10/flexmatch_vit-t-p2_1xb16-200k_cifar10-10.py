@@ -1,0 +1,7 @@
+# FlexMatch on CIFAR-10 with 10 labels.
+_base_ = [
+    './fixmatch_vit-t-p2_1xb16-200k_cifar10-10.py',
+    '../../_base_/methods/flexmatch.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.flexmatch))
+custom_hooks = [_base_.flexmatch_hook]

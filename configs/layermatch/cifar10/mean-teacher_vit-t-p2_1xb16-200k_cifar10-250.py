@@ -1,0 +1,18 @@
+# Mean teacher on CIFAR-10 with 250 labels.
+_base_ = [
+    './fixmatch_vit-t-p2_1xb16-200k_cifar10-250.py',
+    '../../_base_/methods/mean_teacher_cls.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.mean_teacher_cls, unsup_ramp=81920))
+branches = ['sup', 'unsup_weak', 'unsup_weak2']
+view = [*_base_.weak, _base_.pack]
+sup_view = dict(type='mmssl.MultiBranch', branches=branches, sup=view)
+two_views = dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=view, unsup_weak2=view)
+train_dataloader = dict(
+    batch_size=16,
+    sampler=dict(source_ratio=[1, 1]),
+    dataset=dict(
+        sources=dict(
+            labeled=dict(dataset=dict(pipeline=[*_base_.load, sup_view])),
+            unlabeled=dict(pipeline=[*_base_.load, two_views]))))
+custom_hooks = [_base_.mean_teacher_hook]

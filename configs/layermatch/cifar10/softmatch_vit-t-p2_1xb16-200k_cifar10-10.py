@@ -1,0 +1,6 @@
+# SoftMatch on CIFAR-10 with 10 labels.
+_base_ = [
+    './fixmatch_vit-t-p2_1xb16-200k_cifar10-10.py',
+    '../../_base_/methods/softmatch.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.softmatch))

@@ -1,0 +1,11 @@
+# Labels alone on CIFAR-10 with 4,000 labels.
+_base_ = [
+    '../../_base_/models/wrn28_2.py',
+    '../../_base_/datasets/cifar10.py',
+    '../../_base_/schedules/cosine_7_16.py',
+    '../../_base_/default_runtime_cls.py',
+]
+model = dict(data_preprocessor=_base_.image_norm)
+train_dataloader = dict(batch_size=64, dataset=dict(sources=dict(labeled=dict(per_class=400))))
+custom_hooks = [dict(type='EMAHook', momentum=0.001)]
+auto_scale_lr = dict(base_batch_size=64)

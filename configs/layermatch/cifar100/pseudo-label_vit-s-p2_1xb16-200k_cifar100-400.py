@@ -1,0 +1,6 @@
+# PseudoLabel on CIFAR-100 with 400 labels.
+_base_ = [
+    './fixmatch_vit-s-p2_1xb16-200k_cifar100-400.py',
+    '../../_base_/methods/pseudo_label.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.pseudo_label, unsup_ramp=81920))

@@ -1,0 +1,6 @@
+# UDA on CIFAR-100 with 10,000 labels.
+_base_ = [
+    './fixmatch_wrn28-8_1xb512-1m_cifar100-10000.py',
+    '../../_base_/methods/uda.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.uda))

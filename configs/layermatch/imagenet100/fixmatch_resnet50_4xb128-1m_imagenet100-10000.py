@@ -1,0 +1,17 @@
+# FixMatch on ImageNet-100 with 10,000 labels.
+_base_ = [
+    '../../_base_/models/resnet50_cls.py',
+    '../../_base_/datasets/imagenet100_semi.py',
+    '../../_base_/methods/fixmatch.py',
+    '../../_base_/schedules/cosine_7_16.py',
+    '../../_base_/default_runtime_cls.py',
+]
+classifier = dict(_base_.model, data_preprocessor=_base_.image_norm, head=dict(_base_.model.head, num_classes=100))
+model = dict(
+    _delete_=True, type='mmssl.PseudoLabelClassifier', classifier=classifier, semi_train_cfg=_base_.fixmatch)
+train_dataloader = dict(
+    batch_size=128, sampler=dict(source_ratio=[1, 7]),
+    dataset=dict(sources=dict(labeled=dict(per_class=100))))
+optim_wrapper = dict(optimizer=dict(weight_decay=3e-4))
+custom_hooks = [dict(type='EMAHook', momentum=0.001)]
+auto_scale_lr = dict(base_batch_size=512)

@@ -1,0 +1,6 @@
+# FreeMatch + Grad-ReLU on MNIST with 10 labels, at CPU size.
+_base_ = [
+    './freematch_wrn10-2_cpu-1k_mnist-10.py',
+    '../../_base_/methods/layermatch.py',
+]
+custom_hooks = [*_base_.custom_hooks, _base_.grad_relu_hook]

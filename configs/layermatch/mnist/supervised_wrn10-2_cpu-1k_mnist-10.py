@@ -1,0 +1,12 @@
+# Labels alone on MNIST with 10 labels, at CPU size.
+_base_ = [
+    '../../_base_/models/wrn10_2_cpu.py',
+    '../../_base_/datasets/mnist.py',
+    '../../_base_/schedules/cpu_1k_cls.py',
+    '../../_base_/default_runtime_cls.py',
+]
+model = dict(data_preprocessor=_base_.image_norm)
+train_dataloader = dict(num_workers=1, batch_size=16, dataset=dict(sources=dict(labeled=dict(per_class=1))))
+val_dataloader = dict(num_workers=1)
+test_dataloader = dict(num_workers=1)
+auto_scale_lr = dict(base_batch_size=16)

@@ -1,0 +1,6 @@
+# Dash on STL-10 with 1,000 labels.
+_base_ = [
+    './fixmatch_wrn37-2_1xb512-1m_stl10-1000.py',
+    '../../_base_/methods/dash.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.dash))

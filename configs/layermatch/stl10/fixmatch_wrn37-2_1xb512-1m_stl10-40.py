@@ -1,0 +1,16 @@
+# FixMatch on STL-10 with 40 labels.
+_base_ = [
+    '../../_base_/models/wrn37_2.py',
+    '../../_base_/datasets/stl10_semi.py',
+    '../../_base_/methods/fixmatch.py',
+    '../../_base_/schedules/cosine_7_16.py',
+    '../../_base_/default_runtime_cls.py',
+]
+classifier = dict(_base_.model, data_preprocessor=_base_.image_norm)
+model = dict(
+    _delete_=True, type='mmssl.PseudoLabelClassifier', classifier=classifier, semi_train_cfg=_base_.fixmatch)
+train_dataloader = dict(
+    batch_size=512, sampler=dict(source_ratio=[1, 7]),
+    dataset=dict(sources=dict(labeled=dict(per_class=4))))
+custom_hooks = [dict(type='EMAHook', momentum=0.001)]
+auto_scale_lr = dict(base_batch_size=512)

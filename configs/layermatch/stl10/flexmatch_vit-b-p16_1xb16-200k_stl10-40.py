@@ -1,0 +1,7 @@
+# FlexMatch on STL-10 with 40 labels.
+_base_ = [
+    './fixmatch_vit-b-p16_1xb16-200k_stl10-40.py',
+    '../../_base_/methods/flexmatch.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.flexmatch))
+custom_hooks = [_base_.flexmatch_hook]

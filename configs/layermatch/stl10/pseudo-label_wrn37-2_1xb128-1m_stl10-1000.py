@@ -1,0 +1,8 @@
+# PseudoLabel on STL-10 with 1,000 labels.
+_base_ = [
+    './fixmatch_wrn37-2_1xb512-1m_stl10-1000.py',
+    '../../_base_/methods/pseudo_label.py',
+]
+model = dict(semi_train_cfg=dict(_delete_=True, **_base_.pseudo_label, unsup_ramp=419430))
+train_dataloader = dict(batch_size=128, sampler=dict(source_ratio=[1, 1]))
+auto_scale_lr = dict(base_batch_size=128)

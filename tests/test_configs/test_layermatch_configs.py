@@ -1,0 +1,112 @@
+"""Every config of LayerMatch and its family parses with the published settings; one of each kind takes a step."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('mmpretrain')
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+
+from mmssl.utils.checks.hooks import check_required_hooks
+from mmssl.utils.checks.report import Report
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / 'configs/layermatch'
+CONFIGS = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob('*.py'))
+CLASSES = {'mnist': 10, 'cifar10': 10, 'cifar100': 100, 'stl10': 10, 'imagenet100': 100}
+# Weight decay and learning rate of the paper's Tables 6 and 7, by network.
+PUBLISHED = {
+    'vit-t-p2': (5e-4, 5e-4), 'vit-s-p2': (5e-4, 5e-4), 'vit-b-p16': (5e-4, 1e-4), 'wrn28-2': (5e-4, 0.03),
+    'wrn28-8': (1e-3, 0.03), 'wrn37-2': (5e-4, 0.03), 'resnet50': (3e-4, 0.03),
+}  # fmt: skip
+
+
+def load(name: str) -> Config:
+    return Config.fromfile(str(FOLDER / name))
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_config_is_consistent(name: str) -> None:
+    config = load(name)
+    folder, stem = name.removesuffix('.py').split('/')
+    method, network, *_, data = stem.split('_')
+    labels = int(data.rpartition('-')[2])
+    classifier = config.model.get('classifier', config.model)
+    assert config.default_scope == 'mmpretrain' and classifier.head.num_classes == CLASSES[folder]
+    sources = config.train_dataloader.dataset.sources
+    assert sources.labeled.per_class * CLASSES[folder] == labels
+    gpus = 4 if folder == 'imagenet100' else 1
+    assert config.auto_scale_lr == dict(enable=False, base_batch_size=gpus * config.train_dataloader.batch_size)
+    assert config.train_cfg.max_iters == config.param_scheduler[-1].end
+    if network in PUBLISHED:
+        optimizer = config.optim_wrapper.optimizer
+        assert (optimizer.weight_decay, optimizer.lr) == PUBLISHED[network]
+    if method == 'supervised':
+        assert list(sources) == ['labeled']
+        return
+    assert config.model.type == 'mmssl.PseudoLabelClassifier' and config.train_dataloader.dataset.include_labeled
+    assert config.train_dataloader.batch_size % sum(config.train_dataloader.sampler.source_ratio) == 0
+    init_default_scope('mmpretrain')
+    report = Report()
+    check_required_hooks(config, report)
+    assert not report.errors, report.errors
+    kinds = [hook.type for hook in config.get('custom_hooks', [])]
+    assert kinds.count('mmssl.GradReLUHook') == ('layermatch' in method or 'grad-relu' in method)
+    assert kinds.count('mmssl.EMAHeadHook') == ('layermatch' in method or 'avg-clustering' in method)
+    assert kinds.count('EMAHook') == (network in ('wrn28-2', 'wrn28-8', 'wrn37-2', 'resnet50')
+                                      and method != 'mean-teacher')
+    branches = sources.unlabeled.pipeline[-1].branches
+    needed = MODELS.get('mmssl.PseudoLabelClassifier').required_branches(config.model.semi_train_cfg)
+    assert set(needed) <= set(branches)
+
+
+def step(config: Config) -> dict[str, Any]:
+    """One forward of random images by branch, and a backward pass."""
+    init_default_scope('mmpretrain')
+    torch.manual_seed(0)
+    model = MODELS.build(config.model).train()
+    size = 96 if 'stl10' in config.filename else 32
+    inputs, samples = {}, {}
+    for branch in ('sup', *type(model).required_branches(config.model.semi_train_cfg)):
+        inputs[branch] = torch.randn(2, 3, size, size)
+        samples[branch] = [DataSample(metainfo=dict(sample_idx=i)).set_gt_label(i) for i in range(2)]
+    if model.has_teacher:
+        model.follow_teacher()
+    losses = model.loss(inputs, samples)
+    total, logged = model.parse_losses(losses)
+    total.backward()
+    assert torch.isfinite(total)
+    return logged
+
+
+@pytest.mark.parametrize('name', [
+    'cifar10/fixmatch_wrn28-2_1xb512-1m_cifar10-40.py', 'cifar10/freematch_vit-t-p2_1xb16-200k_cifar10-10.py',
+    'mnist/layermatch_wrn10-2_cpu-1k_mnist-10.py', 'cifar10/mean-teacher_wrn28-2_1xb128-1m_cifar10-40.py',
+    'cifar10/softmatch_wrn28-2_1xb512-1m_cifar10-40.py', 'stl10/uda_wrn37-2_1xb512-1m_stl10-40.py',
+])  # yapf: disable
+def test_one_of_each_kind_takes_a_step(name: str) -> None:
+    assert 'unsup_loss' in step(load(name))
+
+
+def test_the_files_are_those_of_the_generator() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / 'tools/dev/write_layermatch_configs.py'), '--check'],
+                          capture_output=True, text=True)  # yapf: disable
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_cell_of_the_tables_is_there() -> None:
+    spec = importlib.util.spec_from_file_location('layermatch_configs', ROOT / 'tools/dev/write_layermatch_configs.py')
+    module = importlib.util.module_from_spec(spec)
+    sys.modules['layermatch_configs'] = module
+    spec.loader.exec_module(module)
+    cells = [(experiment.folder, labels) for experiment in module.EXPERIMENTS if not experiment.cpu
+             for labels in experiment.labels]
+    assert len(cells) == 19 and len(module.TITLES) == 11 and len(CONFIGS) == 19 * 11 + 5 + 4 * 6
