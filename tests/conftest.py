@@ -53,6 +53,13 @@ def with_subclasses(kind: type) -> Iterator[type]:
 
 
 @pytest.fixture(scope='session')
+def read_base_finds_us() -> bool:
+    """Whether mmengine finds the configs of mmssl; 0.10.7 looks into site-packages, also for an editable install."""
+    from mmengine.utils import get_installed_path
+    return (Path(get_installed_path('mmssl')) / 'configs').is_dir()
+
+
+@pytest.fixture(scope='session')
 def repo_root() -> Path:
     """The checkout."""
     return REPO_ROOT

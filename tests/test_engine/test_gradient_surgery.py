@@ -60,6 +60,7 @@ class TwoTasks(BaseModel):
 @pytest.fixture(autouse=True)
 def own_hub() -> Iterator[None]:
     hubs = dict(MessageHub._instance_dict)
+    MessageHub._instance_dict.clear()
     yield
     MessageHub._instance_dict.clear()
     MessageHub._instance_dict.update(hubs)

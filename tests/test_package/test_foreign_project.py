@@ -146,12 +146,6 @@ else:
 """
 
 
-def read_base_finds_us() -> bool:
-    """Whether mmengine finds the configs of mmssl; 0.10.7 looks into site-packages, also for an editable install."""
-    from mmengine.utils import get_installed_path
-    return (Path(get_installed_path('mmssl')) / 'configs').is_dir()
-
-
 def foreign_project(folder, path_of_mmssl, vendored, names=tuple(PROJECT)):
     """A copy of the foreign project, and the command and environment that train the named configs of it.
 
@@ -183,8 +177,9 @@ def check_project(project, result):
         assert (project / 'work_dirs' / name / 'iter_2.pth').is_file()
 
 
-def test_a_foreign_project_trains_with_whole_configs_and_single_pieces(make_segmentation_data, tmp_path):
-    names = [name for name in PROJECT if name != 'by_read_base' or read_base_finds_us()]
+def test_a_foreign_project_trains_with_whole_configs_and_single_pieces(
+        make_segmentation_data, tmp_path, read_base_finds_us):  # yapf: disable
+    names = [name for name in PROJECT if name != 'by_read_base' or read_base_finds_us]
     project, command, environment = foreign_project(tmp_path, REPO_ROOT, REPO_ROOT, names)
     make_segmentation_data(project / 'data')
     check_project(project, subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True,

@@ -62,7 +62,9 @@ def test_own_data_from_zero(checkout):
 
 @pytest.mark.parametrize('name', [block['marker'].removeprefix('file: ') for block in BLOCKS
                                   if (block['marker'] or '').startswith('file: ')])  # yapf: disable
-def test_example_configs_can_be_read(checkout, name):
+def test_example_configs_can_be_read(checkout, name, read_base_finds_us):
+    if name == 'by_read_base.py' and not read_base_finds_us:
+        pytest.skip('mmengine 0.10.7 does not find the configs of an editable install')
     from mmengine.config import Config
     cfg = Config.fromfile(checkout / name)
     assert cfg.get('model') or cfg.unsup_loss.type == 'mmssl.FPLLoss'
