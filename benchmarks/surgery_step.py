@@ -5,8 +5,8 @@
 A ResNet-18 for 32 x 32 images with a classifier and an estimator head, batch 64, SGD with momentum, trained through
 ``train_step``. The kinds of step take turns, so that a change of the machine's speed meets all. ``--torchjd`` adds
 torchjd's ``mtl_backward`` with PCGrad, which has to be installed for this alone. ``own work`` is what the wrapper does
-beside the backward passes: a step less the forward and the passes alone. Memory is the peak of a process of its own
-above what it had before its first step.
+beside the backward passes: a step less the forward and the passes alone. Memory is the peak of a process of its own,
+model, optimizer and libraries included.
 """
 
 import argparse
@@ -15,12 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import bench_results
 import torch
 import torch.nn.functional as F
-from method_cost import peak_mib
+from fpl_loss import resident
 from mmengine.config import ConfigDict
 from mmengine.model import BaseModel
 from mmengine.registry import MODELS, OPTIM_WRAPPERS, init_default_scope
@@ -112,7 +113,7 @@ def torchjd_step(model: BaseModel, optimizer: torch.optim.Optimizer, data: dict[
 
 
 def memory_of(kind: str, args: argparse.Namespace) -> float:
-    """Peak MiB of three steps above what the process had before, in a process of its own."""
+    """Peak MiB of a process of its own that makes a step, model, optimizer and libraries included."""
     command = [sys.executable, __file__, '--memory-of', kind, '--batch', str(args.batch), '--seed', str(args.seed)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
@@ -132,10 +133,10 @@ def main(argv: list[str] | None = None) -> int:
     data = batch(args.batch, args.seed)
     if args.memory_of:
         model, wrapper = build(args.memory_of, args.seed)
-        before = peak_mib()
-        for _ in range(3):
-            model.train_step(data, wrapper)
-        print(peak_mib() - before)
+        model.train_step(batch(2, args.seed), wrapper)  # libraries, threads, and what stays: momentum, buffers
+        Path('/proc/self/clear_refs').write_text('5', encoding='utf-8')  # VmHWM becomes VmRSS
+        model.train_step(data, wrapper)
+        print(resident('VmHWM'))
         return 0
     steps: dict[str, Callable[[], Any]] = {}
     for kind in KINDS:
