@@ -106,6 +106,8 @@ bench: $(STAMP)  ## measure speed and memory against the baselines
 	@$(PY) benchmarks/cps_step.py --config '$(CONFIG)'
 	@echo '== benchmarks/cls_pipeline.py'
 	@$(PY) benchmarks/cls_pipeline.py
+	@echo '== benchmarks/surgery_step.py'
+	@$(PY) benchmarks/surgery_step.py
 	@echo '== benchmarks/data_pipeline.py'
 	@if [ -d '$(BENCH_ROOT)/img_dir/train' ]; then \
 		$(PY) benchmarks/data_pipeline.py '$(BENCH_ROOT)' $(if $(RUN_DIR),--work-dir '$(RUN_DIR)'); \
