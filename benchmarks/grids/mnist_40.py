@@ -2,8 +2,8 @@
 
 _ROWS = {
     'supervised': 'Labels alone', 'fixmatch': 'FixMatch', 'freematch': 'FreeMatch',
-    'freematch-grad-relu': 'FreeMatch + Grad-ReLU', 'freematch-avg-clustering': 'FreeMatch + Avg-Clustering',
-    'layermatch': 'LayerMatch',
+    'freematch-grad-relu': 'Self-adaptive threshold + Grad-ReLU',
+    'freematch-avg-clustering': 'Self-adaptive threshold + Avg-Clustering', 'layermatch': 'LayerMatch',
 }  # fmt: skip
 title = 'MNIST, 40 labels, accuracy (%) on the 10,000 test images'
 rows = [

@@ -84,15 +84,15 @@ ABLATIONS = {
 }  # fmt: skip
 CPU_ROWS = {
     'supervised': TITLES['supervised'], 'fixmatch': TITLES['fixmatch'], 'freematch': TITLES['freematch'],
-    'freematch-grad-relu': 'FreeMatch + Grad-ReLU', 'freematch-avg-clustering': 'FreeMatch + Avg-Clustering',
-    'layermatch': TITLES['layermatch'],
+    'freematch-grad-relu': ABLATIONS['freematch-grad-relu'],
+    'freematch-avg-clustering': ABLATIONS['freematch-avg-clustering'], 'layermatch': TITLES['layermatch'],
 }  # fmt: skip
 LEAVES = {'pseudo-label': 'pseudo_label', 'mean-teacher': 'mean_teacher_cls'}
 VIT = dict(batch='1xb{size}-200k', supervised_batch='1xb8-200k', schedule='cosine_7_16_vit', iterations=200 * 1024,
            labeled=8, ratio=(1, 1), average=False)  # fmt: skip
 SCRATCH = dict(batch='1xb{size}-1m', supervised_batch='1xb64-1m', schedule='cosine_7_16', iterations=2**20)
 CPU = dict(model='wrn10-2', model_file='wrn10_2_cpu', batch='cpu-1k', supervised_batch='cpu-1k',
-           schedule='cpu_1k_cls', iterations=1000, labeled=16, average=False, cpu=True)  # fmt: skip
+           schedule='cpu_1k_cls', iterations=1000, labeled=8, average=False, cpu=True)  # fmt: skip
 EXPERIMENTS = (
     Experiment('cifar10', 'vit-t-p2', 'vit_t_p2_32', data_title='CIFAR-10', dataset='cifar10',
                labels={10: 1, 40: 4, 250: 25}, **VIT),
@@ -221,7 +221,7 @@ def derived(experiment: Experiment, method: str, labels: int) -> str:
     if method in parts:
         parent, added = parts[method]
         text = bases_of([f'./{experiment.name(parent, labels)}.py', '../../_base_/methods/layermatch.py'])
-        if parent == 'freematch' and not (experiment.cpu and method.startswith('freematch')):
+        if parent == 'freematch':
             # The paper takes the threshold alone from FreeMatch.
             text += 'model = dict(semi_train_cfg=dict(fairness_weight=0.))\n'
         return text + hooks(experiment, added)

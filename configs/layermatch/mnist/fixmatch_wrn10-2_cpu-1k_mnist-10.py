@@ -10,9 +10,9 @@ classifier = dict(_base_.model, data_preprocessor=_base_.image_norm)
 model = dict(
     _delete_=True, type='mmssl.PseudoLabelClassifier', classifier=classifier, semi_train_cfg=_base_.fixmatch)
 train_dataloader = dict(
-    num_workers=1, batch_size=128, sampler=dict(source_ratio=[1, 7]),
+    num_workers=1, batch_size=64, sampler=dict(source_ratio=[1, 7]),
     dataset=dict(sources=dict(labeled=dict(per_class=1))))
 val_dataloader = dict(num_workers=1)
 test_dataloader = dict(num_workers=1)
 custom_hooks = [dict(type='mmssl.PseudoLabelDiagnosticsHook', interval=50)]
-auto_scale_lr = dict(base_batch_size=128)
+auto_scale_lr = dict(base_batch_size=64)

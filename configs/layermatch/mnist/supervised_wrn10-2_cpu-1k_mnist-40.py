@@ -6,7 +6,7 @@ _base_ = [
     '../../_base_/default_runtime_cls.py',
 ]
 model = dict(data_preprocessor=_base_.image_norm)
-train_dataloader = dict(num_workers=1, batch_size=16, dataset=dict(sources=dict(labeled=dict(per_class=4))))
+train_dataloader = dict(num_workers=1, batch_size=8, dataset=dict(sources=dict(labeled=dict(per_class=4))))
 val_dataloader = dict(num_workers=1)
 test_dataloader = dict(num_workers=1)
-auto_scale_lr = dict(base_batch_size=16)
+auto_scale_lr = dict(base_batch_size=8)
