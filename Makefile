@@ -106,6 +106,8 @@ bench: $(STAMP)  ## measure speed and memory against the baselines
 	@$(PY) benchmarks/cps_step.py --config '$(CONFIG)'
 	@echo '== benchmarks/cls_pipeline.py'
 	@$(PY) benchmarks/cls_pipeline.py
+	@echo '== benchmarks/cls_step.py'
+	@$(PY) benchmarks/cls_step.py
 	@echo '== benchmarks/surgery_step.py'
 	@$(PY) benchmarks/surgery_step.py
 	@echo '== benchmarks/data_pipeline.py'

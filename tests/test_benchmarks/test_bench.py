@@ -1,11 +1,14 @@
 """The benchmarks' files, the page made of them, and that each benchmark measures what it says."""
 
 import json
+from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import bench_results
 import bench_table
 import pytest
+import torch
 
 CONFIG = 'configs/fpl/camvid/fpl-cps-cutmix_resnet18w16_1xb12-2k_camvid-1over8.py'
 PROJECT = Path(__file__).resolve().parents[2]
@@ -113,6 +116,67 @@ def test_cls_pipeline_compares_with_torchvision(tmp_path: Path) -> None:
     rows = json.loads(out.read_text())['rows']
     assert [row['value'] for row in rows] == [pytest.approx(1e6 / result['us_per_image']['ours'])] * 2
     assert rows[0]['baseline_value'] < rows[1]['baseline_value']
+
+
+def test_cls_step_compares_whole_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip('mmpretrain')
+    import cls_step
+    folder, out, logged, passes = PROJECT / 'configs/layermatch/mnist', tmp_path / 'cls_step.json', {}, []
+
+    def measured(step: Callable[[], dict | None], device: str) -> tuple[float, float]:
+        losses = step()
+        if losses is None:
+            passes.append(step)
+            return 2., 2.
+        logged.setdefault(step, []).append(losses)
+        return (4., 4.) if 'unsup_avg_loss' in losses else (3., 3.)
+
+    monkeypatch.setattr(cls_step, 'measure', measured)
+    arguments = ['--layermatch', str(folder / 'layermatch_wrn10-2_cpu-1k_mnist-10.py'), '--rounds', '2', '--batch',
+                 '16', '--size', '8', '--threads', '1', '--out', str(out), '--fixmatch']  # fmt: skip
+    result = cls_step.main([*arguments, str(folder / 'fixmatch_wrn10-2_cpu-1k_mnist-10.py')])
+    # Whole steps: the supervised loss is the same in all three kinds at first, and falls.
+    assert len(logged) == 3 and len(passes) == 3 and all(len(rounds) == 3 for rounds in logged.values())
+    hooks = [rounds for rounds in logged.values() if 'unsup_avg_loss' in rounds[0]]
+    assert len(hooks) == 1 and all('unsup_loss' in losses for rounds in logged.values() for losses in rounds)
+    supervised = [[losses['sup_student.loss'].item() for losses in rounds] for rounds in logged.values()]
+    assert len({rounds[0] for rounds in supervised}) == 1 and all(rounds[0] > rounds[-1] for rounds in supervised)
+    assert result['ratio'] == {'layermatch / no hooks': 4 / 3, 'layermatch / fixmatch': 4 / 3, 'fixmatch / passes': 1.5}
+    rows = json.loads(out.read_text())['rows']
+    assert [(row['value'], row['baseline_value']) for row in rows] == [(4., 3.), (4., 3.), (3., 2.)]
+    assert '\t@$(PY) benchmarks/cls_step.py\n' in (PROJECT / 'Makefile').read_text()
+
+    with pytest.raises(ValueError, match='--batch must be a multiple of 8'):
+        cls_step.main([*arguments, str(folder / 'fixmatch_wrn10-2_cpu-1k_mnist-10.py'), '--batch', '12'])
+    with pytest.raises(ValueError, match=r'--fixmatch: .* has a teacher'):
+        cls_step.main([*arguments, str(folder.parent / 'cifar10/mean-teacher_wrn28-2_1xb128-1m_cifar10-40.py')])
+    with pytest.raises(ValueError, match=r'--layermatch: .* has none of mmssl\.GradReLUHook'):
+        cls_step.main(['--layermatch', str(folder / 'fixmatch_wrn10-2_cpu-1k_mnist-10.py')])
+
+
+def test_cls_step_has_the_forwards_of_the_config() -> None:
+    """One for all views, or one each; of the weak view alone without a gradient, if it has no loss."""
+    pytest.importorskip('mmpretrain')
+    import cls_step
+    from mmengine.config import Config
+    from mmengine.registry import init_default_scope
+    init_default_scope('mmpretrain')
+    args = Namespace(seed=0, batch=16, size=8, device='cpu')
+    cfg = Config.fromfile(PROJECT / 'configs/layermatch/mnist/fixmatch_wrn10-2_cpu-1k_mnist-10.py')
+    forwards = {}
+    for name, options in dict(together={}, apart=dict(concatenate=False),
+                              own=dict(concatenate=False, student_branch='unsup_weak')).items():
+        one = cfg.copy()
+        one.model.semi_train_cfg.update(options)
+        built, seen = cls_step.build(one, args), []
+        built.model.student.backbone.register_forward_hook(
+            lambda module, inputs, outputs, seen=seen: seen.append((len(inputs[0]), torch.is_grad_enabled())))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cls_step, 'build', lambda *_, built=built: built)
+            cls_step.bare_passes(one, args)()
+        forwards[name] = seen
+    assert forwards == dict(together=[(30, True)], apart=[(2, True), (14, False), (14, True)],
+                            own=[(2, True), (14, True)])
 
 
 def test_fpl_loss_writes_time_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
