@@ -234,6 +234,9 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
             ``sup_student.*``, ``unsup_loss`` and, for FreeMatch, ``unsup_fairness_loss`` and, with
             ``mmssl.EMAHeadHook``, ``unsup_avg_loss``, which add up to the total, and statistics ``unsup_*``.
 
+        A logit of a weak view, or an average of a threshold, that is not finite makes ``unsup_loss`` NaN, which stops
+        the run in :meth:`parse_losses`.
+
         Raises:
             ValueError: If a branch is missing, or nothing updates the teacher.
         """
@@ -267,7 +270,12 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
         arguments = dict(weight=weights)
         if cfg['normalize'] == 'selected':
             arguments['avg_factor'] = selected_count(weights)
-        losses['unsup_loss'] = weight * self.unsup_loss(logits, target_logits, **arguments)
+        # A comparison with NaN selects nothing, and an arg-max hides it: the run would go on with labels of a broken
+        # teacher, or without any. By the averages, which are of all processes, the others stop as well.
+        finite = self._pseudo_labels_are_finite(label_logits, labeled_logits)
+        losses['unsup_loss'] = torch.where(
+            finite, weight * self.unsup_loss(logits, target_logits, **arguments), torch.nan
+        )
         statistics = dict(getattr(self.unsup_loss, 'statistics', {}))
         statistics.update(self.threshold.statistics(), mask_ratio=weights.mean())
         losses.update(prefixed(statistics, 'unsup_'))
@@ -399,6 +407,12 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
                 target_logits = sharpened_logits(logits, self.semi_train_cfg['temperature'])
             weights = self.threshold(probs, logits=logits, labeled_probs=labeled_probs, sample_ids=ids)
         return target_logits, weights
+
+    def _pseudo_labels_are_finite(self, *logits: Tensor | None) -> Tensor:
+        """Whether what made the pseudo labels, logits and averages, is finite: bool, scalar."""
+        averages = [*self.threshold.buffers(), *(() if self.alignment is None else self.alignment.buffers())]
+        used = [values for values in (*logits, *averages) if values is not None and values.is_floating_point()]
+        return torch.stack([values.isfinite().all() for values in used]).all()
 
     def fairness(self, logits: Tensor, weights: Tensor) -> Tensor:
         """FreeMatch's fairness loss over the selected images of all processes.

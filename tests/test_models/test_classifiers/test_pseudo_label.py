@@ -13,6 +13,7 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmssl.models import thresholds
 from mmssl.models.classifiers import PseudoLabelClassifier
 from mmssl.models.classifiers.base import frozen_statistics, split_batch
 
@@ -414,6 +415,81 @@ def test_a_loss_that_is_not_finite_is_named(tiny_classifier: dict, make_batch: C
     inputs['sup'][0] = float('nan')
     model = build(tiny_classifier)
     with pytest.raises(FloatingPointError, match=r'iteration 1.*sup_student\.loss'):
+        model.parse_losses(model.loss(inputs, samples))
+
+
+# Every threshold, with what it needs, and both kinds of alignment.
+THRESHOLDS = {
+    'fixed': dict(threshold=of('FixedThreshold', threshold=0.5)),
+    'fixed_without_loss': dict(threshold=of('FixedThreshold', threshold=1.0)),
+    'flexmatch': dict(threshold=of('FlexMatchThreshold', threshold=0.5, num_samples=16)),
+    'freematch': dict(threshold=of('SelfAdaptiveThreshold', momentum=0.5), fairness_weight=0.1),
+    'freematch_quantile': dict(threshold=of('SelfAdaptiveThreshold', quantile=0.5, clip=(0.0, 0.95))),
+    'softmatch': dict(
+        threshold=of('SoftMatchWeight'), alignment=of('DistributionAlignment', apply_to='confidence')
+    ),
+    'adamatch': dict(
+        threshold=of('AdaMatchThreshold', threshold=0.5), alignment=of('DistributionAlignment', target='labeled')
+    ),
+    'dash': dict(threshold=of('DashThreshold'), target='soft', unsup_begin=1),
+    'dash_hard': dict(threshold=of('DashThreshold', interval=1, gamma=9.0, minimum=5.0), target='soft', unsup_begin=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf'), float('-inf')])
+@pytest.mark.parametrize('teacher', [None, 'ema'])
+@pytest.mark.parametrize('kind', THRESHOLDS)
+def test_weak_logits_that_are_not_finite_stop_the_run(
+    tiny_classifier: dict, make_batch: Callable, kind: str, teacher: str | None, value: float
+) -> None:
+    """One logit of one image: student views are finite, so without the check the loss would be."""
+    assert {piece['threshold']['type'] for piece in THRESHOLDS.values()} == {
+        f'mmssl.{name}' for name in thresholds.__all__ if name not in ('Threshold', 'DistributionAlignment')}
+    inputs, samples = make_batch()
+    for number, sample in enumerate(samples['unsup_weak']):
+        sample.set_metainfo(dict(sample_idx=number))
+    model = build(tiny_classifier, teacher=teacher, **THRESHOLDS[kind])
+    begin = model.semi_train_cfg['unsup_begin']
+    for _ in range(begin + 1):
+        model.parse_losses(model.loss(inputs, samples))
+    poisoned = model.teacher if teacher else model.student
+    logits_of = model.logits_of
+
+    def broken(student: nn.Module, features: Any) -> Tensor:
+        logits = logits_of(student, features)
+        if student is poisoned and not torch.is_grad_enabled():
+            logits[1, 2] = value
+        return logits
+
+    model.logits_of = broken
+    losses = model.loss(inputs, samples)
+    assert losses['unsup_loss'].requires_grad
+    with pytest.raises(FloatingPointError, match=rf"iteration {begin + 2}: {{'unsup_loss': nan}} is not finite"):
+        model.parse_losses(losses)
+
+
+@pytest.mark.parametrize('kind', ['freematch', 'softmatch', 'adamatch', 'dash'])
+def test_averages_that_are_not_finite_stop_the_run(tiny_classifier: dict, make_batch: Callable, kind: str) -> None:
+    """As in a process whose own logits are fine, and another's were not."""
+    inputs, samples = make_batch()
+    states = [name for name, value in build(tiny_classifier, **THRESHOLDS[kind]).named_buffers()
+              if name.startswith(('threshold', 'alignment')) and value.is_floating_point()]  # fmt: skip
+    assert len(states) == {'freematch': 3, 'softmatch': 4, 'adamatch': 2, 'dash': 1}[kind]
+    for state in states:
+        model = build(tiny_classifier, **THRESHOLDS[kind])
+        for _ in range(model.semi_train_cfg['unsup_begin'] + 1):
+            model.parse_losses(model.loss(inputs, samples))
+        buffer = model.get_buffer(state)
+        buffer.view(-1)[0] = torch.nan
+        with pytest.raises(FloatingPointError, match=r"{'unsup_loss': nan} is not finite"):
+            model.parse_losses(model.loss(inputs, samples))
+
+
+def test_dash_does_not_start_from_a_loss_that_is_not_finite(tiny_classifier: dict, make_batch: Callable) -> None:
+    inputs, samples = make_batch()
+    model = build(tiny_classifier, **THRESHOLDS['dash'])
+    model.student.head.fc.bias.data[1] = torch.nan
+    with pytest.raises(FloatingPointError, match=r"iteration 1: {'sup_student\.loss': nan"):
         model.parse_losses(model.loss(inputs, samples))
 
 
