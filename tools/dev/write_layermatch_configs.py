@@ -63,7 +63,7 @@ class Experiment:
 
     def ratio_of(self, method: str) -> tuple[int, int]:
         """Labeled to unlabeled images; pseudo labels and mean teachers are published with as many of each."""
-        return (1, 1) if method in ('pseudo-label', 'mean-teacher') else self.ratio
+        return (1, 1) if method in WEAK_VIEWS else self.ratio
 
     def batch_of(self, method: str) -> str:
         """Part of the file name."""
@@ -190,18 +190,20 @@ def hooks(experiment: Experiment, added: list[str]) -> str:
     return f'custom_hooks = [{", ".join([*inherited, *added])}]\n'
 
 
-SECOND_VIEW = """branches = ['sup', 'unsup_weak', 'unsup_weak2']
+VIEWS = """branches = {branches}
 view = [*_base_.weak, _base_.pack]
 sup_view = dict(type='mmssl.MultiBranch', branches=branches, sup=view)
-two_views = dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=view, unsup_weak2=view)
+unsup_views = dict(type='mmssl.MultiBranch', branches=branches, {views})
 train_dataloader = dict(
     batch_size={size},
     sampler=dict(source_ratio=[1, 1]),
     dataset=dict(
         sources=dict(
             labeled=dict(dataset=dict(pipeline=[*_base_.load, sup_view])),
-            unlabeled=dict(pipeline=[*_base_.load, two_views]))))
+            unlabeled=dict(pipeline=[*_base_.load, unsup_views]))))
 """
+# Methods whose losses read other views than FixMatch's: a strong one would be made for nothing.
+WEAK_VIEWS = {'pseudo-label': ['unsup_weak'], 'mean-teacher': ['unsup_weak', 'unsup_weak2']}
 
 
 def derived(experiment: Experiment, method: str, labels: int) -> str:
@@ -228,7 +230,7 @@ def derived(experiment: Experiment, method: str, labels: int) -> str:
     leaf = LEAVES.get(method, method)
     text = bases_of([f'./{experiment.name("fixmatch", labels)}.py', f'../../_base_/methods/{leaf}.py'])
     extra = ''
-    if method in ('pseudo-label', 'mean-teacher'):
+    if method in WEAK_VIEWS:
         extra = f', unsup_ramp={2 * experiment.iterations // 5}'
     options = f'_base_.{leaf}'
     if experiment.cpu:
@@ -236,12 +238,13 @@ def derived(experiment: Experiment, method: str, labels: int) -> str:
         # An average over 1,000 iterations would hardly have left its start when the training ends.
         text += f'{leaf} = dict(_base_.{leaf}, threshold=dict(_base_.{leaf}.threshold, momentum=0.01))\n'
     text += f'model = dict(semi_train_cfg=dict(_delete_=True, **{options}{extra}))\n'
-    size = experiment.labeled * 2
+    if method in WEAK_VIEWS:
+        views = WEAK_VIEWS[method]
+        text += VIEWS.format(branches=['sup', *views], size=experiment.labeled * 2,
+                             views=', '.join(f'{view}=view' for view in views))  # fmt: skip
     if method == 'mean-teacher':
         # The teacher is the average already.
-        text += SECOND_VIEW.format(size=size) + 'custom_hooks = [_base_.mean_teacher_hook]\n'
-    elif ratio != experiment.ratio:
-        text += f'train_dataloader = dict(batch_size={size}, sampler=dict(source_ratio=[1, 1]))\n'
+        text += 'custom_hooks = [_base_.mean_teacher_hook]\n'
     if ratio != experiment.ratio:
         text += scale(experiment, method)
     if method == 'flexmatch':

@@ -7,13 +7,13 @@ model = dict(semi_train_cfg=dict(_delete_=True, **_base_.mean_teacher_cls, unsup
 branches = ['sup', 'unsup_weak', 'unsup_weak2']
 view = [*_base_.weak, _base_.pack]
 sup_view = dict(type='mmssl.MultiBranch', branches=branches, sup=view)
-two_views = dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=view, unsup_weak2=view)
+unsup_views = dict(type='mmssl.MultiBranch', branches=branches, unsup_weak=view, unsup_weak2=view)
 train_dataloader = dict(
     batch_size=128,
     sampler=dict(source_ratio=[1, 1]),
     dataset=dict(
         sources=dict(
             labeled=dict(dataset=dict(pipeline=[*_base_.load, sup_view])),
-            unlabeled=dict(pipeline=[*_base_.load, two_views]))))
+            unlabeled=dict(pipeline=[*_base_.load, unsup_views]))))
 custom_hooks = [_base_.mean_teacher_hook]
 auto_scale_lr = dict(base_batch_size=128)
