@@ -9,6 +9,7 @@ from .labeled_subset import LabeledSubset
 from .multi_source_dataset import MultiSourceDataset
 from .noisy_label_dataset import NoisyLabelDataset
 from .partial_label_dataset import PartialLabelDataset
+from .partial_label_samples import PartialLabelSamples, partial_label_samples, register_samples
 from .samplers import Draw, MultiSourceSampler, describe_sources, nearest_batch_sizes
 from .seeding import stateless_randomness
 from .subset import Subset, full_length
@@ -18,8 +19,9 @@ from .unlabeled_image_dataset import UnlabeledImageDataset
 
 __all__ = [
     'Draw', 'FacePairsDataset', 'LabeledSubset', 'MultiSourceDataset', 'MultiSourceSampler', 'NoisyLabelDataset',
-    'PartialLabelDataset', 'SplitEntry', 'Subset', 'UnlabeledImageDataset', 'describe_sources', 'full_length',
-    'nearest_batch_sizes', 'read_split_list', 'stateless_randomness', *_transforms
+    'PartialLabelDataset', 'PartialLabelSamples', 'SplitEntry', 'Subset', 'UnlabeledImageDataset', 'describe_sources',
+    'full_length', 'nearest_batch_sizes', 'partial_label_samples', 'read_split_list', 'register_samples',
+    'stateless_randomness', *_transforms
 ]
 
 if is_importable('mmseg'):

@@ -186,7 +186,8 @@ def class_activation_labels(logits: Tensor, candidates: Tensor) -> Tensor:
     Returns:
         Int64, shape (N,).
     """
-    return class_activation_values(logits).masked_fill(~candidates, -math.inf).argmax(dim=1)
+    # Squares of large float32 logits overflow, and an infinite value is no different from that of a masked label.
+    return class_activation_values(logits.double()).masked_fill(~candidates, -math.inf).argmax(dim=1)
 
 
 def complementary_loss(logits: Tensor, candidates: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from . import (  # noqa: F401
     estimators,
     losses,
     mixing,
+    partial_label,
     perturbation,
     thresholds,
     unsupervised,

@@ -75,8 +75,13 @@ class EMATeacher:
         self.restart_count()
         self._host_updates = 0
         self.teacher_updates.zero_()
-        for part in ('parameters', 'buffers'):
-            ema_update_(*(list(getattr(model, part)()) for model in (self.teacher, self.student)), momentum=1.0)
+        for average, module in self.averaged_modules():
+            for part in ('parameters', 'buffers'):
+                ema_update_(*(list(getattr(model, part)()) for model in (average, module)), momentum=1.0)
+
+    def averaged_modules(self) -> list[tuple[nn.Module, nn.Module]]:
+        """Pairs of a moving average and what it follows: the teacher first; the others, if any, have no buffers."""
+        return [(self.teacher, self.student)]
 
     @torch.no_grad()
     def update_teacher(self, momentum: float, buffers: str = 'average') -> None:
@@ -100,7 +105,8 @@ class EMATeacher:
         count = self.num_teacher_updates + 1
         self._host_updates, self._last_momentum = count, momentum
         self.teacher_updates.fill_(count)
-        ema_update_(list(self.teacher.parameters()), list(self.student.parameters()), momentum)
+        for average, module in self.averaged_modules():
+            ema_update_(list(average.parameters()), list(module.parameters()), momentum)
         if buffers == 'own':
             if self._unsupervised_has_begun():
                 average_over_ranks(self.teacher)

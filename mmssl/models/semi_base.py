@@ -299,6 +299,16 @@ class SemiModel(LayerwiseMixin):
         """Types of the hooks that ``custom_hooks`` must hold for a model with these options."""
         return cls.REQUIRED_HOOKS
 
+    @classmethod
+    def branches_read(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
+        """Branches that a batch must have for a model of this config, which may be incomplete."""
+        return cls.required_branches(model.get('semi_train_cfg') or {})
+
+    @classmethod
+    def hooks_needed(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
+        """Types of the hooks that ``custom_hooks`` must hold for a model of this config."""
+        return cls.required_hooks(model.get('semi_train_cfg') or {})
+
     @property
     def models_held(self) -> list[nn.Module]:
         """The sub-models in the order of ``MODELS_HELD``."""

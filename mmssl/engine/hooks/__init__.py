@@ -12,6 +12,7 @@ from .min_labels_hook import MinLabelsHook
 from .online_label_smooth_hook import OnlineLabelSmoothHook
 from .pseudo_label_diagnostics_hook import PseudoLabelDiagnosticsHook
 from .pseudo_label_visualization_hook import PseudoLabelVisualizationHook
+from .sample_targets_hook import SampleTargetsHook
 
 __all__ = [
     'AELHook',
@@ -26,4 +27,5 @@ __all__ = [
     'OnlineLabelSmoothHook',
     'PseudoLabelDiagnosticsHook',
     'PseudoLabelVisualizationHook',
+    'SampleTargetsHook',
 ]

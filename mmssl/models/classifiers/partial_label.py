@@ -16,11 +16,13 @@ from mmssl.functional.partial_label import (
     soft_cross_entropy,
 )
 from mmssl.models.ema_teacher import EMATeacher
+from mmssl.models.partial_label import PartialLabelBatch, PartialLabelObjective
 from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, zero_loss
 from mmssl.registry import MODELS
 from mmssl.utils.values import check_number
 
 from .base import ClassificationRecord, SemiBaseClassifier
+from .pseudo_label import sample_ids
 
 
 @MODELS.register_module()
@@ -44,6 +46,12 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
 
     BatchNorm: the student sees strong views alone, in one forward; the teacher, in train mode, weak views alone.
 
+    With ``objective``, a baseline trains the same classifier in place of all this: ``mmssl.CCLoss``,
+    ``mmssl.PRODENLoss``, ``mmssl.LWSLoss`` or ``mmssl.CAVLLoss``. It says which views it reads and whether there is a
+    teacher, and keeps all its state, per-sample targets included, in the checkpoint (``mmssl.SampleTargetsHook``).
+    BatchNorm of the student then sees those views, one after the other. Of ``semi_train_cfg``, ``teacher`` and
+    ``teacher_mode`` are for objectives as well.
+
     ``semi_train_cfg`` takes
 
     - ``sup_weight``: factor of :math:`L_{pred}` >= 0. Default 1.
@@ -62,6 +70,7 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
             (``pre_logits``), such as ``LinearClsHead``.
         estimator: ``dict(type='mmssl.ReliabilityEstimator')``; ``in_channels`` and ``num_classes`` are those of the
             head unless given. ``None``: no estimator, so :math:`L_{pred}` alone. Default: that.
+        objective: Config of a baseline; needs ``estimator=None``. Default: ``None``, RGD-PLL.
         data_preprocessor: See :class:`SemiBaseClassifier`.
         semi_train_cfg: See above.
         semi_test_cfg: ``predict_on`` is ``'student'`` (default), ``'teacher'`` or ``'ensemble'``.
@@ -69,7 +78,8 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
 
     Raises:
         KeyError: If an option is unknown.
-        ValueError: If an option has a value that is not allowed, or the estimator does not fit the head.
+        ValueError: If an option has a value that is not allowed or no effect, or estimator or objective do not fit the
+            head, each other, or the teacher.
     """
 
     MODELS_HELD: ClassVar[tuple[str, ...]] = ('student', 'teacher')
@@ -94,6 +104,7 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
         semi_train_cfg: dict | None = None,
         semi_test_cfg: dict | None = None,
         init_cfg: dict | list[dict] | None = None,
+        objective: dict | None = None,
     ) -> None:
         super().__init__(classifier, data_preprocessor, semi_train_cfg, semi_test_cfg, init_cfg)
         cfg = self.semi_train_cfg
@@ -104,6 +115,16 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
             check_choice(cfg[key], (True, False), f'semi_train_cfg.{key}')
         check_weight(cfg['reliability_power'], 'semi_train_cfg.reliability_power')
         check_node(estimator, 'estimator', optional=True)
+        check_node(objective, 'objective', optional=True)
+        if objective is not None and estimator is not None:
+            raise ValueError(
+                'model.estimator belongs to RGD-PLL and must be None with model.objective '
+                f'({objective["type"]}), got {estimator!r}'
+            )
+        # An attribute, no empty sub-module: what a checkpoint holds for it would be dropped without a word.
+        self.objective: PartialLabelObjective | None = None
+        if objective is not None:
+            self.objective = self._build_objective(objective)
         self.estimator = None if estimator is None else self._build_estimator(estimator)
         self.init_teacher()
 
@@ -122,6 +143,70 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
                     f'{node[name]!r}'
                 )
         return MODELS.build(node)
+
+    def _build_objective(self, node: Mapping[str, Any]) -> PartialLabelObjective:
+        cfg, defaults = self.semi_train_cfg, self.TRAIN_DEFAULTS
+        for key, value in cfg.items():
+            if key not in ('teacher', 'teacher_mode') and value != defaults[key]:
+                raise ValueError(
+                    f'model.semi_train_cfg.{key} is an option of RGD-PLL and has no effect with model.objective '
+                    f'({node["type"]}), whose own options are in model.objective; remove it'
+                )
+        kind = MODELS.get(node['type']) if isinstance(node['type'], str) else node['type']
+        if not (isinstance(kind, type) and issubclass(kind, PartialLabelObjective)):
+            raise ValueError(
+                'model.objective.type must be a loss over candidate sets (mmssl.CCLoss, mmssl.PRODENLoss, ...), got '
+                f'{node["type"]!r}'
+            )
+        name = f'mmssl.{kind.__name__}'
+        if self.has_teacher and kind.TEACHER == 'never':
+            raise ValueError(
+                f'model.semi_train_cfg.teacher must be None with {name}, which reads no teacher, got {cfg["teacher"]!r}'
+            )
+        if not self.has_teacher and kind.TEACHER == 'always':
+            raise ValueError(
+                f"model.semi_train_cfg.teacher must be 'ema' with {name}, which needs one, got {cfg['teacher']!r}"
+            )
+        node = dict(node)
+        fixed = dict(num_classes=self.num_classes)
+        if kind.READS_FEATURES:
+            fixed['in_channels'] = getattr(self.student.head, 'in_channels', None)
+            if fixed['in_channels'] is None and 'in_channels' not in node:
+                raise ValueError(
+                    f'model.objective.in_channels must be given: {type(self.student.head).__name__} does not say how '
+                    'many features it has'
+                )
+        for key, value in fixed.items():
+            if value is not None and node.setdefault(key, value) != value:
+                raise ValueError(
+                    f'model.objective.{key} must be that of model.classifier.head, {value}, or left out, got '
+                    f'{node[key]!r}'
+                )
+        return MODELS.build(node)
+
+    @classmethod
+    def branches_read(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
+        """The weak and the strong view, or what the objective reads."""
+        kind, options = objective_of(model)
+        if kind is None:
+            return super().branches_read(model)
+        return kind.required_branches(options, len(cls.sub_models(model.get('semi_train_cfg') or {})) > 1)
+
+    @classmethod
+    def hooks_needed(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
+        """``mmssl.MeanTeacherHook`` if there is a teacher, and what the objective needs."""
+        kind, _ = objective_of(model)
+        return (*super().hooks_needed(model), *(() if kind is None else kind.required_hooks()))
+
+    def averaged_modules(self) -> list[tuple[torch.nn.Module, torch.nn.Module]]:
+        """The teacher with the student, and what the objective averages."""
+        return [*super().averaged_modules(), *([] if self.objective is None else self.objective.averaged_modules())]
+
+    def restart_count(self) -> None:
+        """Count iterations from 0 and forget all targets, for a new run that started from another's weights."""
+        super().restart_count()
+        if self.objective is not None:
+            self.objective.reset()
 
     @classmethod
     def sub_models(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
@@ -143,13 +228,16 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
         Returns:
             ``prediction_loss``, ``soft_loss`` and ``reliability_loss``, which add up to the total, and the statistics
             ``reliability`` (mean of :math:`\alpha`), ``candidate_entropy`` (mean of H) and, where the truth is in the
-            meta information, ``target_acc`` and ``estimator_acc``.
+            meta information, ``target_acc`` and ``estimator_acc``. With an objective, its losses and statistics, and
+            ``candidate_entropy`` and ``target_acc`` of the targets as the batch leaves them.
 
         Raises:
             ValueError: If a branch is missing, samples have no candidate sets, or nothing updates the teacher.
         """
         if self.has_teacher:
             self.check_that_teacher_follows()
+        if self.objective is not None:
+            return self._objective_losses(self.objective, inputs, data_samples)
         cfg = self.semi_train_cfg
         weak, strong = get_branch(inputs, 'unsup_weak'), get_branch(inputs, 'unsup_strong')
         samples = get_branch(data_samples, 'unsup_weak')
@@ -199,6 +287,72 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
                 class_thresholds=None,
             )
         return losses
+
+    def _objective_losses(
+        self, objective: PartialLabelObjective, inputs: dict[str, Tensor], data_samples: dict[str, list[DataSample]]
+    ) -> dict[str, Any]:
+        """Losses and statistics of one batch under an objective; see :meth:`loss`."""
+        views = {branch: get_branch(inputs, branch) for branch in objective.branches}
+        teacher_view = get_branch(inputs, objective.TEACHER_BRANCH) if self.has_teacher else None
+        first = views[objective.branches[0]]
+        samples = get_branch(data_samples, objective.branches[0])
+        candidates = candidates_of(samples, self.num_classes).to(first.device)
+        iteration = self.iterations_done
+        self.next_unsup_weight()  # counts
+        vectors, outputs, teacher_vector, teacher_logits = {}, {}, None, None
+        if teacher_view is not None:
+            with torch.no_grad():
+                features = self.teacher.extract_feat(teacher_view)
+                teacher_logits = self.logits_of(self.teacher, features)
+                if objective.READS_FEATURES:
+                    teacher_vector = self.teacher.head.pre_logits(features)
+        for branch, view in views.items():
+            features = self.student.extract_feat(view)
+            outputs[branch] = self.logits_of(self.student, features)
+            if objective.READS_FEATURES:
+                vectors[branch] = self.student.head.pre_logits(features)
+        with torch.autocast(device_type=first.device.type, enabled=False):
+            dtype = compute_dtype(*outputs.values())
+            batch = PartialLabelBatch(
+                candidates=candidates,
+                logits={branch: output.to(dtype) for branch, output in outputs.items()},
+                sample_ids=sample_ids(samples),
+                iteration=iteration,
+                teacher_logits=None if teacher_logits is None else teacher_logits.to(dtype),
+                features={branch: vector.to(dtype) for branch, vector in vectors.items()},
+                teacher_features=None if teacher_vector is None else teacher_vector.to(dtype),
+            )
+            losses, targets = objective(batch)
+            # Targets that are not finite would be read an epoch later, or by another process.
+            finite = torch.isfinite(targets).all()
+            losses = {
+                name: torch.where(finite, value, torch.nan) if 'loss' in name else value
+                for name, value in losses.items()
+            }
+            losses['candidate_entropy'] = candidate_entropy(targets, candidates).mean()
+            truth = truth_of(samples, first.device)
+            if truth is not None:
+                losses['target_acc'] = (targets.argmax(dim=1) == truth).to(dtype).mean()
+        if self.recording:
+            self.record = ClassificationRecord(
+                inputs=first.detach(),
+                logits=outputs[objective.branches[0]].detach(),
+                target_logits=targets.clamp_min(torch.finfo(dtype).tiny).log(),
+                weight=torch.ones_like(targets[:, 0]),
+                truth=truth,
+                class_thresholds=None,
+            )
+        return losses
+
+
+def objective_of(model: Mapping[str, Any]) -> tuple[type[PartialLabelObjective] | None, Mapping[str, Any]]:
+    """Class and options of the objective in a model's config; ``None`` where there is none, or nothing known."""
+    node = model.get('objective')
+    if not isinstance(node, Mapping) or 'type' not in node:
+        return None, {}
+    kind = MODELS.get(node['type']) if isinstance(node['type'], str) else node['type']
+    is_known = isinstance(kind, type) and issubclass(kind, PartialLabelObjective)
+    return (kind if is_known else None), node
 
 
 def candidates_of(data_samples: Sequence[DataSample], num_classes: int) -> Tensor:

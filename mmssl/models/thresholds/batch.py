@@ -32,3 +32,19 @@ def gather_batch(values: Tensor) -> Tensor:
         (N * processes, *), without gradient.
     """
     return values.detach() if get_world_size() == 1 else torch.cat(all_gather(values.detach().contiguous()))
+
+
+def gather_in_order(values: Tensor) -> Tensor:
+    """The samples of all processes in the order of one process with the whole batch: the first of each, the second, ...
+
+    Samplers deal samples to the processes in turn.
+
+    Args:
+        values: (N, *); the same N in every process.
+
+    Returns:
+        (N * processes, *), without gradient.
+    """
+    if get_world_size() == 1:
+        return values.detach()
+    return torch.stack(all_gather(values.detach().contiguous()), dim=1).flatten(0, 1)

@@ -13,12 +13,12 @@ from .sources import config_scope, find_class
 
 def check_required_hooks(cfg: Any, report: Report) -> None:
     """`custom_hooks` must hold what the model names: such a list replaces an inherited one, and the hook is gone."""
-    required = getattr(model_class(cfg), 'required_hooks', None)
+    needed = getattr(model_class(cfg), 'hooks_needed', None)
     listed = cfg.get('custom_hooks') or []
-    if required is None or not is_sequence(listed):  # `check_names` reports what is no list
+    if needed is None or not is_sequence(listed):  # `check_names` reports what is no list
         return
     nodes = [node for node in listed if get(node, 'type') is not None]
-    for name in required(get(cfg, 'model.semi_train_cfg') or {}):
+    for name in needed(get(cfg, 'model')):
         if not any(_is_hook(cfg, node, name) for node in nodes):
             found = [type_name(node) for node in nodes]
             report.error(

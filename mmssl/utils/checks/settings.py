@@ -299,7 +299,7 @@ def _required_branches(cfg: Any) -> tuple[str, ...]:
     """Branches that the model reads with its options; those of any options where the options are wrong."""
     kind = model_class(cfg)
     try:
-        return kind.required_branches(get(cfg, 'model.semi_train_cfg') or {})
+        return kind.branches_read(get(cfg, 'model'))
     except (AttributeError, ValueError):
         return getattr(kind, 'REQUIRED_BRANCHES', ())
 
