@@ -34,6 +34,7 @@ NESTING = {
 }  # fmt: skip
 SINGLE = (
     ('model', MODELS), ('model.segmentor', MODELS), ('model.classifier', MODELS), ('model.data_preprocessor', MODELS),
+    ('model.estimator', MODELS), ('model.objective', MODELS),
     ('train_cfg', LOOPS), ('val_cfg', LOOPS), ('test_cfg', LOOPS), ('optim_wrapper', OPTIM_WRAPPERS),
     ('optim_wrapper.optimizer', OPTIMIZERS), ('visualizer', VISUALIZERS),
 )  # fmt: skip
