@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from mmengine.dataset import BaseDataset, ConcatDataset, RepeatDataset
+from mmengine.dataset import BaseDataset, ConcatDataset
 from mmengine.registry import DATASETS
 from mmengine.structures import BaseDataElement
 
-from mmssl.datasets import MultiSourceDataset, PartialLabelDataset, Subset, partial_label_samples
+from mmssl.datasets import MultiSourceDataset, Subset, partial_label_samples
 
 SETS = ['0 1', '1', '0 1 2', '0 2', '1 2', '2']
 
@@ -92,10 +92,10 @@ def test_numbers_that_would_collide_are_refused(tmp_path: Path) -> None:
 
 def test_data_without_a_candidate_file_is_refused(tmp_path: Path) -> None:
     plain = dict(type='SixImages', pipeline=[pack])
-    with pytest.raises(ValueError, match='must be a mmssl.PartialLabelDataset, got SixImages'):
+    with pytest.raises(ValueError, match=r'must be a mmssl\.PartialLabelDataset, got SixImages'):
         partial_label_samples(build(dict(type='RepeatDataset', dataset=plain, times=2)))
     with pytest.raises(ValueError, match='got none'):
         partial_label_samples(MultiSourceDataset(dict(a=build(plain))))
     joined = ConcatDataset([dict(plain), config(write(tmp_path))])
-    with pytest.raises(ValueError, match='must be a mmssl.PartialLabelDataset, got SixImages'):
+    with pytest.raises(ValueError, match=r'must be a mmssl\.PartialLabelDataset, got SixImages'):
         partial_label_samples(MultiSourceDataset(dict(a=joined), allow_overlap=True))

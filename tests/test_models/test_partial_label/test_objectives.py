@@ -1,4 +1,4 @@
-"""Objectives of partial-label classifiers: against a plain second implementation over several steps, and at the edges."""
+"""Objectives of partial-label classifiers: against a plain second implementation over steps, and at the edges."""
 
 import math
 
