@@ -9,10 +9,12 @@ import torch
 from mmengine.registry import DATASETS as MMENGINE_DATASETS
 from mmengine.structures import BaseDataElement
 
-from mmssl.functional.candidates import ambiguity_degree
+from mmssl.functional.candidates import ambiguity_degree, held_out_samples
 from mmssl.registry import DATASETS
 from mmssl.utils.candidate_file import read_candidate_file
+from mmssl.utils.values import check_choice, check_number
 
+from .subset import Subset
 from .wrapping import check_holds_samples, true_labels
 
 OWNER = 'mmssl.PartialLabelDataset'
@@ -30,24 +32,33 @@ class PartialLabelDataset:
     It goes directly around the data set that holds the samples (or around ``mmssl.LabeledSubset``): wrappers that
     repeat, join or balance go around it.
 
+    A part can be held out, to choose a checkpoint by its candidate sets (``mmssl.CoveringRate``): with one file, one
+    ``held_out`` and one ``seed``, ``part='train'`` and ``part='held_out'`` together are the data set. No label decides
+    what is held out.
+
     Args:
         dataset: The data set, or its config.
-        candidate_file: One set for each sample, as ``tools/datasets/make_candidates.py`` writes it, or any text file
-            with the labels of a sample on its line, separated by spaces.
+        candidate_file: One set for each sample of it, as ``tools/datasets/make_candidates.py`` writes it, or any text
+            file with the labels of a sample on its line, separated by spaces. ``{seed}`` in the name stands for
+            ``seed``.
         noisy: Whether sets may lack the true label (noisy partial labels). Default: False, an error where the truth is
             known.
         has_truth: Whether the data set's own labels are the truth; ``False`` for one that has none. Default: True.
+        held_out: Share of the samples that is held out, in [0, 1). Default: 0.
+        part: ``'train'``, what is not held out, or ``'held_out'``. Default: ``'train'``.
+        seed: Of the choice of what is held out, and of the file's name. It is not ``randomness.seed``. Default: 0.
         lazy_init: Whether to leave reading the data to ``full_init``. Default: False.
 
     Attributes:
+        indices: What this part has of the whole data set, increasing.
         candidates: Bool, (N, C).
         true_labels: Int64, (N,), or None.
 
     Raises:
         FileNotFoundError: There is no such file.
         TypeError: ``dataset`` is made of several.
-        ValueError: A file of another data set (length, classes, hash), an empty set, a label outside the classes, or a
-            set without the truth.
+        ValueError: A file of another data set (length, classes, hash), an empty set, a label outside the classes, a
+            set without the truth, or a part without a sample.
     """
 
     def __init__(self,
@@ -55,8 +66,19 @@ class PartialLabelDataset:
                  candidate_file: str | os.PathLike,
                  noisy: bool = False,
                  has_truth: bool = True,
+                 held_out: float = 0.0,
+                 part: str = 'train',
+                 seed: int = 0,
                  lazy_init: bool = False) -> None:
-        self.candidate_file, self.noisy, self.has_truth = candidate_file, noisy, has_truth
+        check_number(held_out, f'{OWNER}: `held_out`', lambda share: 0 <= share < 1, 'in [0, 1)')
+        check_choice(part, ('train', 'held_out'), f'{OWNER}: `part`')
+        check_number(seed, f'{OWNER}: `seed`', lambda number: number >= 0, 'an integer >= 0', int)
+        if part == 'held_out' and not held_out:
+            raise ValueError(f"{OWNER}: part='held_out' needs `held_out`, the share that is held out, above 0")
+        self.candidate_file = os.fspath(candidate_file).replace('{seed}', str(seed))
+        self.noisy, self.has_truth = noisy, has_truth
+        self.held_out, self.part, self.seed = held_out, part, seed
+        self.indices: list[int] = []
         if isinstance(dataset, Mapping):
             dataset = MMENGINE_DATASETS.build({**dataset, 'lazy_init': True})
         check_holds_samples(dataset, OWNER)
@@ -82,7 +104,21 @@ class PartialLabelDataset:
         file = read_candidate_file(self.candidate_file, f'{OWNER}: `candidate_file`')
         self.candidates = file.mask(true, num_classes, len(self.dataset), f'{OWNER}: `candidate_file`', self.noisy)
         self.true_labels = None if true is None else np.array(true, np.int64)
+        self.indices = list(range(len(self.dataset)))
+        if self.held_out:
+            self._keep_part()
         self._fully_initialized = True
+
+    def _keep_part(self) -> None:
+        chosen = set(held_out_samples(len(self.indices), self.held_out, self.seed))
+        self.indices = [index for index in self.indices if (index in chosen) == (self.part == 'held_out')]
+        if not self.indices:
+            raise ValueError(f'{OWNER}: held_out={self.held_out} of {len(self.candidates)} samples leaves no sample in '
+                             f'part={self.part!r}')
+        self.dataset = Subset(self.dataset, lambda whole: self.indices)
+        self.candidates = self.candidates[self.indices]
+        if self.true_labels is not None:
+            self.true_labels = self.true_labels[self.indices]
 
     @property
     def metainfo(self) -> dict:

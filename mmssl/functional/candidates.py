@@ -134,6 +134,21 @@ def instance_candidates(probs: np.ndarray, labels: Sequence[int], rate: float, s
     return draw_candidates(labels, flips.shape[1], lambda sample, label: float(flips[sample, label]), seed)
 
 
+def held_out_samples(length: int, share: float, seed: int) -> list[int]:
+    """A part of a data set, chosen without a look at it.
+
+    Args:
+        length: Samples of the whole.
+        share: Of the samples that the part has, in [0, 1], rounded to whole samples.
+        seed: Any integer.
+
+    Returns:
+        Indices, increasing.
+    """
+    order = sorted(range(length), key=lambda sample: uniform_number('held out', seed, sample))
+    return sorted(order[:round(share * length)])
+
+
 def ambiguity_degree(candidates: np.ndarray, labels: Sequence[int]) -> float:
     """Largest share of the samples of one class that have one and the same false candidate, in [0, 1].
 

@@ -11,7 +11,7 @@ from mmengine.registry import DATASETS as MMENGINE_DATASETS
 from mmengine.registry import TRANSFORMS
 from mmengine.structures import BaseDataElement
 
-from mmssl.datasets import PartialLabelDataset, Subset
+from mmssl.datasets import PartialLabelDataset, Subset, full_length
 from mmssl.utils.label_file import labels_hash, render_header
 
 TRUE = [0, 1, 2, 0, 1, 2]
@@ -166,3 +166,51 @@ def test_what_check_data_says(tmp_path: Path) -> None:
     check_label_noise(Config(dict(train_dataloader=dict(dataset=dict(node, candidate_file='none.txt')))), report)
     (error,) = report.errors
     assert error.key == 'train_dataloader.dataset' and "there is no file 'none.txt'" in error.message
+
+
+def many(folder: Path, count: int = 60) -> tuple[str, list[int], list[str]]:
+    labels = [index % 3 for index in range(count)]
+    sets = [f'{label}' if index % 2 else f'{label} {(label + 1) % 3}' for index, label in enumerate(labels)]
+    path = folder / 'sets_seed4.txt'
+    header = render_header('make_candidates', dict(num_samples=count, num_classes=3, source_sha256=labels_hash(labels)))
+    path.write_text(header + ''.join(f'{line}\n' for line in sets))
+    return str(folder / 'sets_seed{seed}.txt'), labels, sets
+
+
+def test_parts_together_are_the_data_set(tmp_path: Path) -> None:
+    path, labels, sets = many(tmp_path)
+    parts = {part: build(path, labels, held_out=0.1, part=part, seed=4) for part in ('train', 'held_out')}
+    assert len(parts['held_out']) == 6 and len(parts['train']) == 54
+    assert sorted(parts['train'].indices + parts['held_out'].indices) == list(range(60))
+    for dataset in parts.values():
+        assert full_length(dataset) == 60 and len(dataset.candidates) == len(dataset.true_labels) == len(dataset)
+        for place, index in enumerate(dataset.indices):
+            sample = dataset[place]['data_samples']['weak']
+            assert sample.metainfo == dict(sample_idx=index, true_label=labels[index])
+            assert ' '.join(map(str, sample.candidates.nonzero().flatten().tolist())) == ' '.join(
+                sorted(sets[index].split()))
+    again = build(path, labels, held_out=0.1, part='held_out', seed=4)
+    assert again.indices == parts['held_out'].indices
+    (tmp_path / 'sets_seed5.txt').write_text((tmp_path / 'sets_seed4.txt').read_text())
+    assert build(path, labels, held_out=0.1, part='held_out', seed=5).indices != again.indices
+
+
+def test_what_is_held_out_does_not_depend_on_labels(tmp_path: Path) -> None:
+    path, labels, _ = many(tmp_path)
+    dataset = PartialLabelDataset(PlainClasses(labels, pipeline=[pack], lazy_init=True), path, has_truth=False,
+                                  held_out=0.1, part='held_out', seed=4)
+    assert dataset.indices == build(path, labels, held_out=0.1, part='held_out', seed=4).indices
+
+
+@pytest.mark.parametrize(('options', 'message'), [
+    (dict(held_out=1.0), r'`held_out` must be in \[0, 1\)'),
+    (dict(part='validation'), r"`part` must be one of \['train', 'held_out'\]"),
+    (dict(part='held_out'), "part='held_out' needs `held_out`"),
+    (dict(seed=-1), '`seed` must be an integer >= 0'),
+    (dict(held_out=0.01, part='held_out', seed=4), "leaves no sample in part='held_out'"),
+    (dict(seed=3), r'there is no file .*sets_seed3\.txt'),
+])
+def test_wrong_parts(tmp_path: Path, options: dict, message: str) -> None:
+    path, labels, _ = many(tmp_path, 6)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        build(path, labels, **options)

@@ -28,7 +28,7 @@ def check_label_noise(cfg: Any, report: Report) -> None:
             facts_of = FACTS.get(type_name(node))
             if facts_of is None:
                 continue
-            if loader != 'train_dataloader':
+            if loader != 'train_dataloader' and type_name(node) == 'NoisyLabelDataset':
                 report.warn(key, 'the labels that the model is evaluated by are made wrong')
             if report.errors_below(f'{key}.dataset'):
                 continue  # it cannot be built without what it is around
