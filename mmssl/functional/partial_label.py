@@ -103,6 +103,38 @@ def progressive_schedule(step: float, begin: float, ramp: float, largest: float 
     return largest if ramp == 0 else largest * min(1.0, (step - begin) / ramp)
 
 
+def covering_rate(predictions: Tensor, candidates: Tensor) -> Tensor:
+    """Share of the samples whose predicted class, of all C, is a candidate: the covering rate (Wang et al., ICLR 2025).
+
+    Args:
+        predictions: Int64, shape (N,).
+        candidates: Bool, shape (N, C).
+
+    Returns:
+        Float64 scalar; NaN without samples.
+    """
+    return candidates.gather(1, predictions[:, None]).double().mean()
+
+
+def accuracy_from_covering_rate(rate: Tensor, candidates: Tensor) -> Tensor:
+    r"""The accuracy that a covering rate stands for if a false label enters every set with one probability q.
+
+    A right prediction is covered then, and a wrong one with probability q, so that :math:`rate = acc + (1 - acc)\,q`;
+    q is estimated by the sets, :math:`q = \text{mean}_i (|S_i| - 1) / (C - 1)`. Where sets hold what looks alike, wrong
+    predictions are covered more often, and this is too high. It may be below 0.
+
+    Args:
+        rate: Of :func:`covering_rate`.
+        candidates: Bool, shape (N, C), with the true label in every set.
+
+    Returns:
+        Float64 scalar; NaN if every label is a candidate everywhere.
+    """
+    sizes = candidates.sum(dim=1).double()
+    q = (sizes - 1).mean() / (candidates.shape[1] - 1)
+    return (rate - q) / (1 - q) if q < 1 else torch.full_like(rate, math.nan)
+
+
 def uniform_targets(candidates: Tensor) -> Tensor:
     """Every candidate alike: the targets with which running targets begin.
 
