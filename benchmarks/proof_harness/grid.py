@@ -17,8 +17,8 @@ from mmengine.config import Config
 # What says where, how visibly or from where a run goes on, but not what is trained.
 NOT_TRAINED = ('work_dir', 'launcher', 'local_rank', 'resume', 'log_level', 'visualizer', 'vis_backends')
 GRID_KEYS = (
-    'title', 'rows', 'seeds', 'seed_keys', 'metric', 'better', 'extra_metrics', 'curves', 'data_root', 'readme',
-    'plots',
+    'title', 'rows', 'seeds', 'seed_keys', 'metric', 'better', 'extra_metrics', 'criterion', 'curves', 'data_root',
+    'path_variables', 'readme', 'plots',
 )  # yapf: disable
 ROW_KEYS = ('name', 'title', 'config', 'cfg_options')
 DATA_ROOT = '<data_root>'
@@ -65,7 +65,8 @@ class Row:
     def fingerprint(self) -> Fingerprint:
         """Hash what this row trains today."""
         variable = (self.grid.data_root or {}).get('env')
-        with _environment({variable: DATA_ROOT} if variable else {}):
+        elsewhere = {name: f'<{name}>' for name in self.grid.path_variables}
+        with _environment({**elsewhere, variable: DATA_ROOT} if variable else elsewhere):
             content = normalize(self.resolve().to_dict(), self.grid.repo)
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         return Fingerprint(content, digest)
@@ -85,8 +86,11 @@ class Grid:
         seed_keys: Further config keys that get a run's seed, such as that of the choice of labels.
         better: ``'higher'`` or ``'lower'``.
         extra_metrics: Further validation metrics, of which the last value is tabled.
+        criterion: Validation metric, the higher the better, that chooses a checkpoint without labels of the data that
+            ``metric`` is measured on; ``metric`` at its best validation is tabled.
         curves: Keys of logged scalars to plot over time.
         data_root: ``dict(env=..., default=...)``: the environment variable by which the configs find the data.
+        path_variables: Further environment variables by which the configs find files; what they say is not trained.
         readme: File that carries the table, relative to the repository.
         plots: Picture to draw, relative to the repository.
         results: Folder of the result files. Default: ``benchmarks/results/NAME``.
@@ -102,8 +106,10 @@ class Grid:
     better: str = 'higher'
     seed_keys: list[str] = field(default_factory=list)
     extra_metrics: list[str] = field(default_factory=list)
+    criterion: str | None = None
     curves: list[str] = field(default_factory=list)
     data_root: dict[str, str] | None = None
+    path_variables: list[str] = field(default_factory=list)
     readme: str | None = None
     plots: str | None = None
     results: Path | None = None

@@ -37,6 +37,8 @@ def table(grid: Grid) -> str:
         (f'{grid.metric} last', 2, summary('last')), (f'{grid.metric} best', 2, summary('best')),
         ('median of last 3', 2, summary('median_last3'))
     ]
+    if grid.criterion:
+        columns.append((f'{grid.metric} chosen by {grid.criterion}', 2, lambda record: _chosen(grid, record)))
     for key in grid.extra_metrics:
         columns.append((f'{key} last', _digits(results, key), lambda record, key=key: record['validations'][-1][key]))
     columns += [('minutes', 1, lambda record: record['minutes']),
@@ -51,6 +53,11 @@ def table(grid: Grid) -> str:
         seeds = str(len(grid.seeds)) if len(records) == len(grid.seeds) else f'{len(records)} of {len(grid.seeds)}'
         lines.append('| ' + ' | '.join([f'[{row.title}]({_link(grid, row.config)})', *cells, seeds]) + ' |')
     return '\n'.join([f'**{grid.title}**', '', *lines, '', *_footnotes(grid, results)])
+
+
+def _chosen(grid: Grid, record: dict[str, Any]) -> float:
+    """The metric at the first validation with the largest value of the criterion."""
+    return max(record['validations'], key=lambda validation: validation[grid.criterion])[grid.metric]
 
 
 def _digits(results: Results, key: str) -> int:

@@ -252,6 +252,34 @@ def test_further_metrics_are_shown_with_the_digits_that_they_need(
     assert '| 16.00 ± 1.41 | 90.00 ± 0.00 | 0.1010 ± 0.0014 |' in table
 
 
+def test_a_criterion_chooses_the_validation_that_is_tabled(repo: Path, capsys: pytest.CaptureFixture) -> None:
+    path = repo / 'benchmarks/grids/toy.py'
+    path.write_text(path.read_text() + "criterion = 'aAcc'\n")
+    run(repo, '--only', 'plain')
+    for number, name in enumerate(('plain-seed0', 'plain-seed2')):
+        file = repo / f'benchmarks/results/toy/{name}.json'
+        record = json.loads(file.read_text())
+        record['validations'][1 + number]['aAcc'] = 95.0
+        file.write_text(json.dumps(record))
+    capsys.readouterr()
+    main(['table', 'toy'], repo=repo)
+    table = capsys.readouterr().out
+    assert '| median of last 3 | mIoU chosen by aAcc | minutes |' in table
+    # Seed 0 at iteration 10 has 10, seed 2 at iteration 15 has 17.
+    assert '| 16.00 ± 1.41 | 13.50 ± 4.95 |' in table
+
+
+def test_path_variables_are_no_part_of_the_hash(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grid, config = repo / 'benchmarks/grids/toy.py', repo / 'configs/toy.py'
+    config.write_text(config.read_text() + "sets = '{{$FAKE_SETS:data/sets}}/a.txt'\n")
+    grid.write_text(grid.read_text() + "path_variables = ['FAKE_SETS']\n")
+    first = load_grid('toy', repo).rows[0].fingerprint()
+    assert first.content['sets'] == '<FAKE_SETS>/a.txt'
+    monkeypatch.setenv('FAKE_SETS', '/elsewhere')
+    assert load_grid('toy', repo).rows[0].fingerprint() == first
+    assert os.environ['FAKE_SETS'] == '/elsewhere'
+
+
 def test_table_is_written_between_its_markers_only_and_check_compares(repo: Path) -> None:
     run(repo)
     grid = load_grid('toy', repo)
