@@ -812,6 +812,8 @@ UNKNOWN = [
     ('optim_wrapper.optimizer.type', 'AdmaW', 'did you mean AdamW?'),
     ('param_scheduler.0.type', 'PolyLr', 'did you mean PolyLR?'),
     ('val_evaluator.type', 'IoUMetrics', 'did you mean IoUMetric?'),
+    ('val_cfg.held_out_evaluator.type', 'CoveringRate', 'write mmssl.CoveringRate'),
+    ('val_cfg.held_out_dataloader.dataset.type', 'BaseSegDatset', 'did you mean BaseSegDataset?'),
     ('model.type', 'CrossPseudoSupervision', 'write mmssl.CrossPseudoSupervision'),
     ('custom_hooks.0.type', 'nowhere.at.all.Hook', ''),
 ]
@@ -822,6 +824,8 @@ def test_unknown_types(semi: Config, key: str, value: str, hint: str) -> None:
     semi.custom_hooks = [dict(type='mmssl.FPLDiagnosticsHook')]
     semi.param_scheduler = [dict(type='PolyLR')]
     semi.val_evaluator = dict(type='IoUMetric')
+    semi.val_cfg = dict(type='mmssl.HeldOutValLoop', held_out_evaluator=dict(type='mmssl.CoveringRate'),
+                        held_out_dataloader=dict(dataset=dict(type='BaseSegDataset')))
     semi.test_dataloader = None
     assert quick_check(semi).findings == []
     set_key(semi, key, value)

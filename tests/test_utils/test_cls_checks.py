@@ -175,3 +175,15 @@ def test_pictures_name_the_classes(cfg, root, repo_root: Path, tmp_path, monkeyp
     assert 'sup 8x8: ' in text and any(name in text for name in ('cat', 'dog', 'owl'))
     assert 'unsup_weak 8x8' in text and 'unsup_strong 8x8' in text
     assert len(list((tmp_path / 'out').glob('*.png'))) == 2
+
+
+def test_held_out_samples_do_not_count(cfg, tmp_path):
+    (tmp_path / 'sets.txt').write_text('0 1 2\n' * 12)
+    whole = cfg.train_dataloader.dataset.sources.labeled.dataset.to_dict()
+    for part, images in (('train', 9), ('held_out', 3)):
+        cfg.train_dataloader.dataset.sources.labeled = dict(
+            type='mmssl.PartialLabelDataset', candidate_file=str(tmp_path / 'sets.txt'), held_out=0.25, part=part,
+            dataset=whole)
+        report = quick_check(cfg)
+        assert [source.images for source in report.sources] == [images, 6]
+        assert any(f': {images} candidate sets' in fact for fact in report.facts), report.facts

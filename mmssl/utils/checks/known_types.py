@@ -38,7 +38,8 @@ SINGLE = (
     ('train_cfg', LOOPS), ('val_cfg', LOOPS), ('test_cfg', LOOPS), ('optim_wrapper', OPTIM_WRAPPERS),
     ('optim_wrapper.optimizer', OPTIMIZERS), ('visualizer', VISUALIZERS),
 )  # fmt: skip
-LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader', 'val_cfg.held_out_dataloader')
+EVALUATORS = ('val_evaluator', 'test_evaluator', 'val_cfg.held_out_evaluator')
 Typed = Iterator[tuple[str, Mapping[str, Any], Registry]]
 
 
@@ -72,8 +73,8 @@ def typed_nodes(cfg: Any) -> Typed:
         yield from _datasets(get(cfg, f'{loader}.dataset'), f'{loader}.dataset')
     for name in ('default_hooks', 'custom_hooks', 'param_scheduler'):
         yield from _each(cfg.get(name), name, PARAM_SCHEDULERS if name == 'param_scheduler' else HOOKS)
-    for name in ('val_evaluator', 'test_evaluator'):
-        evaluator = cfg.get(name)
+    for name in EVALUATORS:
+        evaluator = get(cfg, name)
         metrics = get(evaluator, 'metrics')
         yield from _each(evaluator, name, METRICS) if metrics is None else _each(metrics, f'{name}.metrics', METRICS)
 

@@ -201,6 +201,9 @@ def _build(node: Any, key: str, source: Source, report: Report, outer: tuple[str
         if node.get('pipeline') is not None:
             for _, _, made in branches_of(node['pipeline'], f'{key}.pipeline'):
                 source.branches.update(made)
+        if isinstance(node.get('held_out'), float):  # mmssl.PartialLabelDataset
+            held_out = round(node['held_out'] * inner)
+            inner = held_out if node.get('part') == 'held_out' else inner - held_out
         return inner * int(node.get('times', 1))
 
     # A part of a data set is one itself; its files and its pipeline are written one level below.
