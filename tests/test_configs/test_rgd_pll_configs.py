@@ -25,21 +25,3 @@ def test_surgery_fits_the_segmentor(name: str) -> None:
     assert len(layout.shared) == len(list(model.student.parameters())) and not layout.others
     assert wrapper.optimizer.defaults['lr'] == Config.fromfile(
         str(ROOT / 'configs/_base_/schedules/cpu_2k.py')).optim_wrapper.optimizer.lr
-
-
-@pytest.mark.parametrize('name', sorted(
-    path.relative_to(ROOT).as_posix() for path in (ROOT / 'configs/rgd_pll/mnist').rglob('*.py')))
-def test_surgery_fits_the_classifier(name: str) -> None:
-    pytest.importorskip('mmpretrain')
-    from mmpretrain.registry import MODELS as CLASSIFIERS
-    config = Config.fromfile(str(ROOT / name))
-    init_default_scope('mmpretrain')
-    model = CLASSIFIERS.build(config.model)
-    wrapper = build_optim_wrapper(model, config.optim_wrapper)
-    wrapper.initialize_count_status(model, 0, config.train_cfg.max_iters)
-    assert {id(p) for p in wrapper._layout.shared} == {id(p) for p in model.student.backbone.parameters()}
-    options = config.model.semi_train_cfg
-    assert (wrapper.warmup, wrapper.ramp) == (options.unsup_begin, options.unsup_ramp)
-    assert config.optim_wrapper.optimizer.type == 'SGD'
-    branches = config.train_dataloader.dataset.sources.labeled.dataset.pipeline[-1].branches
-    assert list(type(model).REQUIRED_BRANCHES) == branches

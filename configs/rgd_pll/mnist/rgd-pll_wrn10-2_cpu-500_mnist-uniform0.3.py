@@ -3,19 +3,18 @@ _base_ = [
     '../../_base_/models/wrn10_2_cpu.py',
     '../../_base_/datasets/mnist_partial.py',
     '../../_base_/methods/rgd_pll.py',
-    '../../_base_/schedules/cpu_1k_cls.py',
+    '../../_base_/schedules/partial_cpu_500.py',
     '../../_base_/default_runtime_cls.py',
 ]
 classifier = dict(_base_.model, data_preprocessor=_base_.image_norm)
+semi_train_cfg = dict(_base_.rgd_pll.semi_train_cfg, unsup_begin=100, unsup_ramp=100)
 model = dict(
     _delete_=True,
     type='mmssl.PartialLabelClassifier',
     classifier=classifier,
     estimator=_base_.rgd_pll.estimator,
-    semi_train_cfg=dict(unsup_begin=200, unsup_ramp=200))
-optim_wrapper = dict(**_base_.rgd_pll_surgery)
-optim_wrapper.update(warmup=200, ramp=200)
-custom_hooks = [_base_.rgd_pll_hook]
-train_dataloader = dict(num_workers=1)
-val_dataloader = dict(num_workers=1)
-test_dataloader = dict(num_workers=1)
+    semi_train_cfg=semi_train_cfg)
+optim_wrapper = dict(_base_.rgd_pll_surgery, warmup=100, ramp=100)
+custom_hooks = [dict(_base_.rgd_pll_hook, momentum=0.02)]
+val_cfg = _base_.held_out_validation
+log_processor = dict(window_size=25, mean_pattern='.*(loss|time|target_acc|estimator_acc).*')

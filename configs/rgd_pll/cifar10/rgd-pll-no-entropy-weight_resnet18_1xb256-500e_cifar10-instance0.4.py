@@ -1,0 +1,3 @@
+# RGD-PLL without entropy weights on CIFAR-10 with instance-dependent candidate sets (rate 0.4).
+_base_ = './rgd-pll_resnet18_1xb256-500e_cifar10-instance0.4.py'
+model = dict(semi_train_cfg=dict(entropy_weighting=False))

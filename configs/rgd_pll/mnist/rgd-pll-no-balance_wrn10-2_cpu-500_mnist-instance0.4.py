@@ -1,0 +1,3 @@
+# RGD-PLL without the norm balance on MNIST with instance-dependent candidate sets (rate 0.4), at CPU size.
+_base_ = './rgd-pll_wrn10-2_cpu-500_mnist-instance0.4.py'
+optim_wrapper = dict(balance=False)

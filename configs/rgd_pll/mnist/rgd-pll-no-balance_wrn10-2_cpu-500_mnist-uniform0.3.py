@@ -1,0 +1,3 @@
+# RGD-PLL without the norm balance on MNIST with uniform candidate sets (q = 0.3), at CPU size.
+_base_ = './rgd-pll_wrn10-2_cpu-500_mnist-uniform0.3.py'
+optim_wrapper = dict(balance=False)

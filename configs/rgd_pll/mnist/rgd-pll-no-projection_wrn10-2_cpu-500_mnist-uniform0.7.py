@@ -1,0 +1,3 @@
+# RGD-PLL without the projection on MNIST with uniform candidate sets (q = 0.7), at CPU size.
+_base_ = './rgd-pll_wrn10-2_cpu-500_mnist-uniform0.7.py'
+optim_wrapper = dict(projection=None)

@@ -1,0 +1,4 @@
+# RGD-PLL without the teacher on MNIST with instance-dependent candidate sets (rate 0.4), at CPU size.
+_base_ = './rgd-pll_wrn10-2_cpu-500_mnist-instance0.4.py'
+model = dict(semi_train_cfg=dict(teacher=None))
+custom_hooks = []
