@@ -1,7 +1,7 @@
 """RGD-PLL, its parts and baselines, on CIFAR-10 with uniform candidates, q = 0.7, at CPU size."""
 
 _ROWS = {
-    'rgd-pll': 'RGD-PLL',
+    'cc': 'CC', 'proden': 'PRODEN', 'rgd-pll': 'RGD-PLL',
     'rgd-pll-no-teacher': 'without the teacher', 'rgd-pll-no-entropy-weight': 'without entropy weights',
     'rgd-pll-no-projection': 'without the projection', 'rgd-pll-no-balance': 'without the norm balance',
     'rgd-pll-no-soft-loss': 'without the soft loss',

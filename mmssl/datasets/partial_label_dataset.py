@@ -50,7 +50,7 @@ class PartialLabelDataset:
         lazy_init: Whether to leave reading the data to ``full_init``. Default: False.
 
     Attributes:
-        indices: What this part has of the whole data set, increasing.
+        indices: What this part has of ``dataset``, increasing.
         candidates: Bool, (N, C).
         true_labels: Int64, (N,), or None.
 
@@ -115,7 +115,10 @@ class PartialLabelDataset:
         if not self.indices:
             raise ValueError(f'{OWNER}: held_out={self.held_out} of {len(self.candidates)} samples leaves no sample in '
                              f'part={self.part!r}')
-        self.dataset = Subset(self.dataset, lambda whole: self.indices)
+        if isinstance(self.dataset, Subset):
+            self.dataset.keep(self.indices)
+        else:
+            self.dataset = Subset(self.dataset, lambda whole: self.indices)
         self.candidates = self.candidates[self.indices]
         if self.true_labels is not None:
             self.true_labels = self.true_labels[self.indices]

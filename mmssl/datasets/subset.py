@@ -56,6 +56,16 @@ class Subset:
             self.whole.serialize_data = True
         self._fully_initialized = True
 
+    def keep(self, places: Sequence[int]) -> None:
+        """Keep a part of this part.
+
+        Args:
+            places: Indices among the samples that it has, increasing.
+        """
+        self.full_init()
+        self.whole.get_subset_(list(places))
+        self.indices = [self.indices[place] for place in places]
+
     @property
     def metainfo(self) -> dict:
         """Meta information of the data set."""

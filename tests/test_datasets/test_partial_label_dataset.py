@@ -195,6 +195,18 @@ def test_parts_together_are_the_data_set(tmp_path: Path) -> None:
     assert build(path, labels, held_out=0.1, part='held_out', seed=5).indices != again.indices
 
 
+@pytest.mark.parametrize('serialize', [True, False])
+def test_parts_of_a_part(tmp_path: Path, serialize: bool) -> None:
+    path, labels, _ = many(tmp_path, 30)
+    inner = PlainClasses([0] * 10 + labels, pipeline=[pack], serialize_data=serialize, lazy_init=True)
+    part = Subset(inner, lambda whole: range(10, 40))
+    held_out = PartialLabelDataset(part, path, held_out=0.2, part='held_out', seed=4)
+    assert len(held_out) == 6 and full_length(held_out) == 40
+    for place, index in enumerate(held_out.indices):
+        sample = held_out[place]['data_samples']['weak']
+        assert sample.metainfo == dict(sample_idx=10 + index, true_label=labels[index])
+
+
 def test_what_is_held_out_does_not_depend_on_labels(tmp_path: Path) -> None:
     path, labels, _ = many(tmp_path)
     dataset = PartialLabelDataset(PlainClasses(labels, pipeline=[pack], lazy_init=True), path, has_truth=False,

@@ -56,8 +56,11 @@ class Experiment:
 
 # Folders whose configs are written by hand.
 BY_HAND = ('annotators', 'camvid')
-METHODS = {'rgd-pll': 'RGD-PLL'}
+BASELINES = {'cc': 'CC', 'proden': 'PRODEN', 'lws': 'LWS', 'cavl': 'CAVL'}
+METHODS = {**BASELINES, 'rgd-pll': 'RGD-PLL'}
 CPU_METHODS = ('cc', 'proden', 'pico', 'rgd-pll')
+# What learns from the weak view alone, and what keeps nothing of a sample.
+WEAK_VIEW, NO_HOOK = ('cc', 'proden', 'lws', 'cavl'), ('cc', )
 # Of the paper: each of its four parts left out. Ours: the others.
 CPU_ABLATIONS = {
     'rgd-pll-no-teacher': 'RGD-PLL without the teacher',
@@ -145,16 +148,32 @@ def rgd_pll(experiment: Experiment) -> str:
     return text + f'custom_hooks = [{hook}]\n'
 
 
+def baseline(experiment: Experiment, method: str) -> str:
+    """Model, view, optimizer and hook of a baseline."""
+    text = ("model = dict(\n    _delete_=True, type='mmssl.PartialLabelClassifier', classifier=classifier, "
+            f'**_base_.{method})\n')
+    if method in WEAK_VIEW:
+        view = 'dataset=dict(pipeline=_base_.weak_view)'
+        view = f'dataset=dict({view})' if experiment.cpu else view  # of a part of the data set
+        text += f'train_dataloader = dict(dataset=dict(sources=dict(labeled=dict({view}))))\n'
+    if experiment.lr:
+        text += f'optim_wrapper = dict(optimizer=dict(lr={experiment.lr}))\n'
+    if method not in NO_HOOK:
+        text += f'custom_hooks = [_base_.{method}_hook]\n'
+    return text
+
+
 def root(experiment: Experiment, method: str) -> str:
     """The config of a method for the first setting."""
+    leaf = method.replace('-', '_')
     text = bases_of([
         f'../../_base_/models/{experiment.model_file}.py', f'../../_base_/datasets/{experiment.dataset}.py',
-        '../../_base_/methods/rgd_pll.py', f'../../_base_/schedules/{experiment.schedule[0]}.py',
+        f'../../_base_/methods/{leaf}.py', f'../../_base_/schedules/{experiment.schedule[0]}.py',
         '../../_base_/default_runtime_cls.py',
     ])  # fmt: skip
     head = f', head=dict(_base_.model.head, num_classes={experiment.classes})' if experiment.classes else ''
     text += f'classifier = dict(_base_.model, data_preprocessor=_base_.image_norm{head})\n'
-    text += rgd_pll(experiment)
+    text += baseline(experiment, method) if method in BASELINES else rgd_pll(experiment)
     return text + length(experiment)
 
 

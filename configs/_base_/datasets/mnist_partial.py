@@ -17,11 +17,13 @@ two_views = [
 weak_view = [
     *_base_.load, dict(type='mmssl.MultiBranch', branches=['unsup_weak'], unsup_weak=[*weak, _base_.pack])
 ]
-# A part is held out, to choose a checkpoint by its candidate sets.
+# 6,000 images, so that each is seen some times in a short training.
+part_of = dict(type='mmssl.LabeledSubset', per_class=600, seed=0)
+# A part of them is held out, to choose a checkpoint by its candidate sets.
 candidates = dict(
     type='mmssl.PartialLabelDataset',
     candidate_file=candidate_root + '/uniform0.3_seed{seed}.txt',
-    held_out=0.05,
+    held_out=0.1,
     seed=0)
 train_dataloader = dict(
     batch_size=64,
@@ -31,7 +33,7 @@ train_dataloader = dict(
             labeled=dict(
                 _delete_=True,
                 **candidates,
-                dataset=dict(_base_.train_set, pipeline=two_views)))))
+                dataset=dict(**part_of, dataset=dict(_base_.train_set, pipeline=two_views))))))
 val_dataloader = dict(num_workers=1)
 test_dataloader = dict(num_workers=1)
 # For val_cfg: the test images, and what is held out beside them.
@@ -43,5 +45,7 @@ held_out_validation = dict(
         persistent_workers=True,
         sampler=dict(type='DefaultSampler', shuffle=False),
         dataset=dict(
-            **candidates, part='held_out', dataset=dict(_base_.train_set, pipeline=[*_base_.load, _base_.pack]))),
+            **candidates,
+            part='held_out',
+            dataset=dict(**part_of, dataset=dict(_base_.train_set, pipeline=[*_base_.load, _base_.pack])))),
     held_out_evaluator=dict(type='mmssl.CoveringRate'))

@@ -1,0 +1,5 @@
+# CC on CIFAR-10 with uniform candidate sets (q = 0.7), at CPU size.
+_base_ = './cc_wrn10-2_cpu-800_cifar10-uniform0.3.py'
+candidate_file = _base_.candidate_root + '/uniform0.7_seed{seed}.txt'
+train_dataloader = dict(dataset=dict(sources=dict(labeled=dict(candidate_file=candidate_file))))
+val_cfg = dict(held_out_dataloader=dict(dataset=dict(candidate_file=candidate_file)))

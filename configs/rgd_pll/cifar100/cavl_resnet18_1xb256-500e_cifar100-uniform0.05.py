@@ -1,0 +1,4 @@
+# CAVL on CIFAR-100 with uniform candidate sets (q = 0.05).
+_base_ = './cavl_resnet18_1xb256-500e_cifar100-uniform0.01.py'
+candidate_file = _base_.candidate_root + '/uniform0.05_seed{seed}.txt'
+train_dataloader = dict(dataset=dict(sources=dict(labeled=dict(candidate_file=candidate_file))))

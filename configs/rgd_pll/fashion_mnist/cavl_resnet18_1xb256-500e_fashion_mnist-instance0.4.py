@@ -1,0 +1,4 @@
+# CAVL on Fashion-MNIST with instance-dependent candidate sets (rate 0.4).
+_base_ = './cavl_resnet18_1xb256-500e_fashion_mnist-uniform0.1.py'
+candidate_file = _base_.candidate_root + '/instance0.4_seed{seed}.txt'
+train_dataloader = dict(dataset=dict(sources=dict(labeled=dict(candidate_file=candidate_file))))

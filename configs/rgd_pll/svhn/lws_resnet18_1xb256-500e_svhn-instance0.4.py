@@ -1,0 +1,4 @@
+# LWS on SVHN with instance-dependent candidate sets (rate 0.4).
+_base_ = './lws_resnet18_1xb256-500e_svhn-uniform0.1.py'
+candidate_file = _base_.candidate_root + '/instance0.4_seed{seed}.txt'
+train_dataloader = dict(dataset=dict(sources=dict(labeled=dict(candidate_file=candidate_file))))

@@ -1,0 +1,16 @@
+# LWS on SVHN with uniform candidate sets (q = 0.1).
+_base_ = [
+    '../../_base_/models/resnet18_32.py',
+    '../../_base_/datasets/svhn_partial.py',
+    '../../_base_/methods/lws.py',
+    '../../_base_/schedules/partial_500e.py',
+    '../../_base_/default_runtime_cls.py',
+]
+classifier = dict(_base_.model, data_preprocessor=_base_.image_norm)
+model = dict(
+    _delete_=True, type='mmssl.PartialLabelClassifier', classifier=classifier, **_base_.lws)
+train_dataloader = dict(dataset=dict(sources=dict(labeled=dict(dataset=dict(pipeline=_base_.weak_view)))))
+custom_hooks = [_base_.lws_hook]
+param_scheduler = [dict(_base_.param_scheduler[0], T_max=143500, end=143500)]
+train_cfg = dict(max_iters=143500, val_interval=2870)
+default_hooks = dict(checkpoint=dict(interval=2870))
