@@ -108,6 +108,8 @@ bench: $(STAMP)  ## measure speed and memory against the baselines
 	@$(PY) benchmarks/cls_pipeline.py
 	@echo '== benchmarks/cls_step.py'
 	@$(PY) benchmarks/cls_step.py
+	@echo '== benchmarks/pll_step.py'
+	@$(PY) benchmarks/pll_step.py
 	@echo '== benchmarks/surgery_step.py'
 	@$(PY) benchmarks/surgery_step.py
 	@echo '== benchmarks/data_pipeline.py'

@@ -154,6 +154,32 @@ def test_cls_step_compares_whole_steps(tmp_path: Path, monkeypatch: pytest.Monke
         cls_step.main(['--layermatch', str(folder / 'fixmatch_wrn10-2_cpu-1k_mnist-10.py')])
 
 
+def test_pll_step_compares_whole_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip('mmpretrain')
+    monkeypatch.syspath_prepend(str(PROJECT / 'benchmarks'))
+    import pll_step
+    from mmengine.config import Config
+    folder, out, calls = PROJECT / 'configs/rgd_pll/mnist', tmp_path / 'pll_step.json', []
+    files = {name: folder / f'{name}_wrn10-2_cpu-500_mnist-uniform0.3.py' for name in ('rgd-pll', 'proden')}
+
+    def measured(step: Callable[[], None], device: str) -> tuple[float, float]:
+        step()
+        calls.append(step)
+        return 5.0 + 5.0 * (len(calls) % 2), 1.0
+
+    monkeypatch.setattr(pll_step, 'measure', measured)
+    result = pll_step.main(['--rgd-pll', str(files['rgd-pll']), '--proden', str(files['proden']), '--rounds', '1',
+                            '--batch', '4', '--size', '16', '--threads', '1', '--out', str(out)])
+    assert len(calls) == 2 * 5 * 8 and set(result['ms']) == {'exact', 'feature', 'lazy', 'proden', 'proden alone'}
+    rows = json.loads(out.read_text())['rows']
+    assert [row['baseline_value'] for row in rows] == [result['ms']['proden']] * 4
+    cfg = pll_step.rgd_pll(files['rgd-pll'], mode='feature')
+    assert cfg.optim_wrapper.mode == 'feature' and cfg.optim_wrapper.warmup == cfg.optim_wrapper.ramp == 0
+    assert cfg.model.semi_train_cfg.unsup_begin == cfg.model.semi_train_cfg.unsup_ramp == 0
+    assert Config.fromfile(files['rgd-pll']).optim_wrapper.warmup > 0
+    assert '\t@$(PY) benchmarks/pll_step.py\n' in (PROJECT / 'Makefile').read_text()
+
+
 def test_cls_step_has_the_forwards_of_the_config() -> None:
     """One for all views, or one each; of the weak view alone without a gradient, if it has no loss."""
     pytest.importorskip('mmpretrain')
