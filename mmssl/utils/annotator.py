@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ from mmssl.utils.label_file import labels_hash
 
 
 def annotate(cfg: Config, work_dir: str | os.PathLike, dataset: Any) -> np.ndarray:
-    """Train a classifier on its own labels and return its softmax on the same images, not augmented, in eval mode.
+    """Train a classifier on its own labels and return its softmax on images, not augmented, in eval mode.
 
     Args:
-        cfg: A supervised config: its training set is ``dataset``; the pipeline of its validation set loads images as
-            they are.
+        cfg: A supervised config: its training set is ``dataset``, or has it as a part; the pipeline of its validation
+            set loads images as they are.
         work_dir: Folder of the training.
-        dataset: The training set's config node whose samples are annotated, in its order.
+        dataset: Config node of the data set whose samples are annotated, in its order.
 
     Returns:
         Float32, shape (N, C).
@@ -36,14 +37,21 @@ def annotate(cfg: Config, work_dir: str | os.PathLike, dataset: Any) -> np.ndarr
         raise KeyError('--annotator: the config has no val_dataloader.dataset.pipeline, which loads images as they are')
     cfg.work_dir = os.fspath(work_dir)
     runner = Runner.from_cfg(cfg)
+    samples = DATASETS.build(with_pipeline(dataset, pipeline))  # before hours of training
     model = runner.train().eval()
-    samples = DATASETS.build({**dataset, 'pipeline': pipeline})
     loader = DataLoader(samples, batch_size=256, collate_fn=pseudo_collate)
     probs = []
     with torch.no_grad():
         for batch in loader:
             probs += [sample.pred_score.cpu().numpy() for sample in model.val_step(batch)]
     return np.asarray(probs, np.float32)
+
+
+def with_pipeline(dataset: Mapping[str, Any], pipeline: Any) -> dict[str, Any]:
+    """A data set's node with another pipeline; that of a part of a data set is one level below."""
+    if isinstance(dataset.get('dataset'), Mapping):
+        return {**dataset, 'dataset': with_pipeline(dataset['dataset'], pipeline)}
+    return {**dataset, 'pipeline': pipeline}
 
 
 def save_annotation(path: str | os.PathLike, probs: np.ndarray, labels: list[int]) -> None:

@@ -140,3 +140,12 @@ def test_an_annotator_is_trained_and_kept(tool, tmp_path, monkeypatch):
     assert b'annotation_sha256' in before
     assert run(tool, *arguments) == 0 and Path('sets.txt').read_bytes() == before  # without training again
     assert run(tool, *arguments, '--annotator', 'config.py') == 2  # what was trained is not lost
+
+    # Of a part of the images, whose pipeline is one level below; the annotator learns from all of them.
+    part = dict(type='mmssl.LabeledSubset', per_class=2, dataset=dict(
+        type='CustomDataset', data_root=str(tmp_path / 'img'), pipeline=[dict(type='NoSuchTransform')]))
+    (tmp_path / 'part.py').write_text(f"default_scope = 'mmpretrain'\ntrain_dataloader = dict(dataset={part!r})\n")
+    arguments = ('--config', 'part.py', '--kind', 'instance', '--rate', '0.4', '--annotation', 'part.npz',
+                 '--out', 'part.txt')
+    assert run(tool, *arguments, '--annotator', 'config.py') == 0
+    assert np.load('part.npz')['probs'].argmax(1).tolist() == [0, 0, 1, 1]
