@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -27,6 +28,8 @@ from mmengine.utils import ManagerMixin
 from yapf.yapflib import yapf_api
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
+# What a checkpoint holds of a run's numbers.
+CONTINUED = ('state_dict', 'ema_state_dict', 'optimizer', 'param_schedulers')
 # What differs between two runs of the same numbers.
 TIMES = ('time', 'data_time', 'eta')
 
@@ -113,6 +116,33 @@ METHODS = {
         [TEACHER]),
     'AELSegmentor': (dict(unsup_loss=FPL), [TEACHER, dict(type='mmssl.AELHook')]),
 }
+
+# LayerMatch as it ships, both hooks and the averaged weights of the runs from scratch, on a few digits: the averaged
+# layer starts anew at 0, 5 and 10, and moves visibly in between.
+LAYERMATCH = """
+_base_ = [{base!r}]
+custom_hooks = [
+    dict(type='EMAHook', momentum=0.1), dict(type='mmssl.PseudoLabelDiagnosticsHook', interval=2),
+    dict(type='mmssl.GradReLUHook', layers=['head.fc']),
+    dict(type='mmssl.EMAHeadHook', layer='head.fc', momentum=0.5, reset_interval=5, lr=0.1)]
+train_dataloader = dict(batch_size=8, num_workers={workers}, persistent_workers={workers} > 0)
+val_dataloader = dict(num_workers=0, persistent_workers=False)
+train_cfg = dict(max_iters=12, val_interval=4)
+default_hooks = dict(logger=dict(interval=1), checkpoint=dict(interval=3, max_keep_ckpts=1))
+"""
+
+
+def write_digits(root: Path) -> None:
+    """MNIST's four files with 4 training and 2 test images of each class: noise, and a bright row for the class."""
+    rng = np.random.default_rng(0)
+    root.mkdir()
+    for split, count in dict(train=40, t10k=20).items():
+        labels = (np.arange(count) % 10).astype(np.uint8)
+        images = rng.integers(0, 120, (count, 28, 28), dtype=np.uint8)
+        images[np.arange(count), 2 * labels + 4] += 120
+        for name, values in (('images', images), ('labels', labels)):
+            header = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, '>i4').tobytes()
+            (root / f'{split}-{name}-idx{values.ndim}-ubyte').write_bytes(header + values.tobytes())
 
 
 def load_tool() -> Any:
@@ -265,7 +295,7 @@ class Lab:
     def assert_same(self, work_dir: str, other: str, name: str = 'iter_12.pth') -> None:
         """Two runs end in the same weights, optimizer, schedule and logged values, to the last bit."""
         first, second = self.checkpoint(work_dir, name), self.checkpoint(other, name)
-        for part in ('state_dict', 'optimizer', 'param_schedulers'):
+        for part in [key for key in CONTINUED if key in first or key in second]:
             assert differences(first[part], second[part], part) == []
         assert self.logged(work_dir) == self.logged(other)
 
@@ -312,6 +342,21 @@ def semi() -> Callable[[str], tuple[str, dict[str, Any]]]:
         return SEMI, dict(method=method, semi_train_cfg=semi_train_cfg, custom_hooks=custom_hooks)
 
     return make
+
+
+@pytest.fixture
+def layermatch(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Writes the config of a LayerMatch classifier."""
+    write_digits(lab.folder / 'mnist')
+    monkeypatch.setenv('MNIST_ROOT', str(lab.folder / 'mnist'))
+    base = REPO_ROOT / 'configs/layermatch/mnist/layermatch_wrn10-2_cpu-1k_mnist-10.py'
+
+    def write(workers: int = 0) -> Path:
+        config = lab.folder / 'layermatch.py'
+        config.write_text(LAYERMATCH.format(base=str(base), workers=workers))
+        return config
+
+    return write
 
 
 @pytest.fixture

@@ -34,6 +34,38 @@ def test_killed_at_an_iteration(lab, semi, method, workers, at):
     lab.assert_same('whole', 'parts')
 
 
+@pytest.mark.parametrize('workers, at', [
+    (0, 7), *(pytest.param(workers, at, marks=slow) for workers, at in ((2, 4), (2, 7), (0, 11)))])  # yapf: disable
+def test_layermatch_killed_at_an_iteration(lab, layermatch, workers, at):
+    """A classifier: thresholds, the averaged layer between two of its starts, the averaged weights."""
+    pytest.importorskip('mmpretrain')
+    config = layermatch(workers)
+    lab.run(config, 'whole')
+    lab.killed(config, 'parts', at=at)
+    lab.run(config, 'parts', '--resume')
+    assert [entry['step'] for entry in lab.logged('whole') if 'loss' in entry] == list(range(1, 13))
+    lab.assert_same('whole', 'parts')
+    checkpoint = lab.checkpoint('parts', 'iter_12.pth')
+    state, average = checkpoint['state_dict'], checkpoint['ema_state_dict']
+    # What is compared is not what every run begins with.
+    assert state['average_head.step'] == 12 and state['threshold.global_threshold'] != torch.tensor(0.1)
+    weight = state['student.head.fc.weight']
+    assert not torch.equal(state['average_head.student.weight'], weight)
+    assert not torch.equal(average['module.student.head.fc.weight'], weight)
+    assert any('accuracy/top1' in entry for entry in lab.logged('parts'))
+
+
+@pytest.mark.dist
+@slow
+def test_layermatch_in_two_processes(lab, layermatch):
+    pytest.importorskip('mmpretrain')
+    config = layermatch()
+    lab.run_pair(config, 'whole')
+    lab.run_pair(config, 'parts', at=7)
+    lab.run_pair(config, 'parts', '--resume')
+    lab.assert_same('whole', 'parts')
+
+
 def die_in_writing(name: str, share: float) -> None:
     """Kill while the temporary file of a checkpoint is being written."""
     builtin_open = open
