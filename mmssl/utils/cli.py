@@ -39,15 +39,20 @@ SYNC_BN = ('SyncBN', 'MMSyncBN', 'SyncBatchNorm', 'mmcv.SyncBN', 'mmcv.MMSyncBN'
 
 
 class OptionsAction(DictAction):
-    """``--cfg-options``: mmengine's parser, with an error instead of a traceback for ``key value``."""
+    """``--cfg-options``: mmengine's parser, with an error instead of a traceback for what it cannot read."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
                  values: str | Sequence[Any] | None, option_string: str | None = None) -> None:
-        """Check that each of ``values`` is ``key=value``, then let mmengine parse them."""
+        """Check that each of ``values`` is ``key=value``, and let mmengine parse it."""
         for value in values or []:
-            if '=' not in value:
+            key, equals, _ = value.partition('=')
+            if not equals or not all(part.strip() for part in key.split('.')):
                 parser.error(f'argument --cfg-options: {value!r} is not of the form key=value')
-        super().__call__(parser, namespace, values, option_string)
+            try:
+                super().__call__(parser, namespace, [value], option_string)
+            except (AssertionError, RecursionError):  # a stray bracket, or '(1),(2)', which it takes for one pair
+                parser.error(f'argument --cfg-options: the brackets of {value!r} do not match; a list of lists is '
+                             "written 'key=[[1,2],[3,4]]', in quotes")
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:

@@ -346,6 +346,12 @@ def test_a_checkpoint_of_another_model_is_not_evaluated(project, checkpoint, cap
 
 @pytest.mark.parametrize('arguments, expected', [
     (['--cfg-options', 'lr'], "--cfg-options: 'lr' is not of the form key=value"),
+    (['--cfg-options', '=9'], "--cfg-options: '=9' is not of the form key=value"),
+    (['--cfg-options', 'train_cfg..max_iters=9'], 'is not of the form key=value'),
+    (['--cfg-options', 'model.pretrained=[1,2'], "--cfg-options: the brackets of 'model.pretrained=[1,2' do not match"),
+    (['--cfg-options', 'train_cfg.max_iters=6', 'model.pretrained=(1),(2)'],
+     "--cfg-options: the brackets of 'model.pretrained=(1),(2)' do not match"),
+    (['--cfg-options', 'model.pretrained="(1),(2)'], 'do not match'),
     (['--cfg-options', 'max_iters=9'], "nothing reads a top-level key 'max_iters'; did you mean train_cfg.max_iters?"),
     (['--cfg-options', 'train_confg.max_iters=9'], 'did you mean train_cfg.max_iters'),
     (['--cfg-options', 'data_root=elsewhere'], 'set train_dataloader.dataset.data_root, val_dataloader.dataset.'),
