@@ -44,6 +44,12 @@ def resolve_options(options: Mapping[str, Any] | None, defaults: Mapping[str, An
     return {**defaults, **options}
 
 
+def options_in(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``semi_train_cfg`` of a model's config; empty where it is no dict, which :func:`resolve_options` refuses."""
+    options = model.get('semi_train_cfg')
+    return options if isinstance(options, Mapping) else {}
+
+
 def check_choice(value: Any, choices: Iterable[Any], key: str) -> None:
     """Raise ValueError, naming ``key``, unless ``value`` is one of ``choices``."""
     values.check_choice(value, choices, f'model.{key}')
@@ -302,12 +308,12 @@ class SemiModel(LayerwiseMixin):
     @classmethod
     def branches_read(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
         """Branches that a batch must have for a model of this config, which may be incomplete."""
-        return cls.required_branches(model.get('semi_train_cfg') or {})
+        return cls.required_branches(options_in(model))
 
     @classmethod
     def hooks_needed(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
         """Types of the hooks that ``custom_hooks`` must hold for a model of this config."""
-        return cls.required_hooks(model.get('semi_train_cfg') or {})
+        return cls.required_hooks(options_in(model))
 
     @property
     def models_held(self) -> list[nn.Module]:

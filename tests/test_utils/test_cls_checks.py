@@ -11,7 +11,13 @@ from mmengine.config import Config
 
 pytest.importorskip('mmpretrain')
 
+from mmengine.registry import init_default_scope
+
+from mmssl.registry import MODELS
 from mmssl.utils.checks import full_check, quick_check
+from mmssl.utils.checks.hooks import check_required_hooks
+from mmssl.utils.checks.report import Report
+from mmssl.utils.checks.settings import check_branches
 
 CONFIG = """
 default_scope = 'mmpretrain'
@@ -147,6 +153,32 @@ def test_files_of_mnist(cfg, shared_data):
     message = r'val_dataloader.dataset.test_mode: is False, so the training images are read'
     with pytest.raises(ValueError, match=message):
         quick_check(cfg)
+
+
+@pytest.mark.parametrize('options', [3, [1], dict(threshold=0.9), dict(threshold='mmssl.FlexMatchThreshold'),
+                                     dict(threshold=[1, 2]), dict(threshold=None), dict(alignment='uniform')])
+@pytest.mark.parametrize('kind', ['PseudoLabelClassifier', 'PartialLabelClassifier'])
+def test_options_that_are_no_dicts_are_left_to_the_model(cfg, kind, options):
+    """It names the key; the checks before it neither fail nor take it for a missing hook."""
+    cfg.model.type = f'mmssl.{kind}'
+    cfg.custom_hooks.append(dict(type='mmssl.MeanTeacherHook'))
+    cfg.model.pop('semi_train_cfg', None)
+    cfg.merge_from_dict(dict(model=dict(semi_train_cfg=options)))
+    report = Report()
+    check_branches(cfg, report)
+    check_required_hooks(cfg, report)
+    assert report.errors == []
+    if kind == 'PseudoLabelClassifier':
+        init_default_scope('mmpretrain')
+        with pytest.raises(ValueError, match=r'model\.semi_train_cfg.* must be .*a dict'):
+            MODELS.build(cfg.model)
+
+
+def test_a_classifier_that_is_no_config_is_left_to_the_model(cfg):
+    cfg.model.pop('classifier')
+    report = Report()
+    check_branches(cfg, report)
+    assert report.errors == []
 
 
 @pytest.mark.slow

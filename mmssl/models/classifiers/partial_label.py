@@ -17,7 +17,7 @@ from mmssl.functional.partial_label import (
 )
 from mmssl.models.ema_teacher import EMATeacher
 from mmssl.models.partial_label import PartialLabelBatch, PartialLabelObjective
-from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, zero_loss
+from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, options_in, zero_loss
 from mmssl.registry import MODELS
 from mmssl.utils.values import check_number
 
@@ -190,7 +190,7 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
         kind, options = objective_of(model)
         if kind is None:
             return super().branches_read(model)
-        return kind.required_branches(options, len(cls.sub_models(model.get('semi_train_cfg') or {})) > 1)
+        return kind.required_branches(options, len(cls.sub_models(options_in(model))) > 1)
 
     @classmethod
     def hooks_needed(cls, model: Mapping[str, Any]) -> tuple[str, ...]:

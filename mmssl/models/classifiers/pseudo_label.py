@@ -28,7 +28,7 @@ from mmssl.models.semi_base import (
     prefixed,
     zero_loss,
 )
-from mmssl.models.thresholds import DistributionAlignment, SelfAdaptiveThreshold
+from mmssl.models.thresholds import DistributionAlignment, SelfAdaptiveThreshold, Threshold
 from mmssl.registry import MODELS
 from mmssl.utils.values import check_number
 
@@ -135,17 +135,13 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
         check_target(self.unsup_loss, cfg['target'])
         self.threshold = self._build_piece('threshold')
         self.alignment = None if cfg['alignment'] is None else self._build_piece('alignment')
-        if self.alignment is not None and not isinstance(self.alignment, DistributionAlignment):
-            raise ValueError(
-                'model.semi_train_cfg.alignment must be mmssl.DistributionAlignment, got '
-                f'{type(self.alignment).__name__}'
-            )
         self._check_threshold()
         self.init_teacher()
 
     def _build_piece(self, key: str) -> Any:
         """Build the threshold or the alignment, which have to know the number of classes."""
         node = dict(self.semi_train_cfg[key])
+        check_piece(node['type'], key)
         if node.setdefault('num_classes', self.num_classes) != self.num_classes:
             raise ValueError(
                 f'model.semi_train_cfg.{key}.num_classes must be that of model.classifier, {self.num_classes}, or left '
@@ -155,10 +151,6 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
 
     def _check_threshold(self) -> None:
         cfg, name = self.semi_train_cfg, type(self.threshold).__name__
-        if not callable(getattr(self.threshold, 'statistics', None)):
-            raise ValueError(
-                f'model.semi_train_cfg.threshold must be a threshold, such as mmssl.FixedThreshold, got {name}'
-            )
         if getattr(self.threshold, 'NEEDS_WARMUP', False) and not cfg['unsup_begin']:
             raise ValueError(
                 f'model.semi_train_cfg.unsup_begin must be at least 1 with mmssl.{name}, which measures the loss of '
@@ -197,10 +189,12 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
     def required_hooks(cls, semi_train_cfg: Mapping[str, Any]) -> tuple[str, ...]:
         """``mmssl.MeanTeacherHook`` if there is a teacher, and what the threshold needs."""
         hooks = [] if semi_train_cfg.get('teacher') is None else ['mmssl.MeanTeacherHook']
-        node = semi_train_cfg.get('threshold') or {}
-        kind = MODELS.get(node['type']) if isinstance(node.get('type'), str) else node.get('type')
-        needed = getattr(kind, 'required_hooks', None)
-        return (*hooks, *(() if needed is None else needed(node)))
+        node = semi_train_cfg.get('threshold')
+        if isinstance(node, Mapping):  # anything else is refused when the model is built
+            kind = MODELS.get(node['type']) if isinstance(node.get('type'), str) else node.get('type')
+            needed = getattr(kind, 'required_hooks', None)
+            hooks += () if needed is None else needed(node)
+        return tuple(hooks)
 
     def check_grad_relu(self, key: str) -> None:
         """With one forward for all views, only layers of the head can be kept apart.
@@ -483,6 +477,22 @@ def check_target(loss: Any, target: str) -> None:
             raise ValueError(
                 f'model.semi_train_cfg.target must be {wanted!r} with unsup_loss mmssl.{kind.__name__}, got {target!r}'
             )
+
+
+def check_piece(name: str | type, key: str) -> None:
+    """Raise ValueError, naming the key, unless ``name`` is the type of a threshold, or of the alignment."""
+    kind = MODELS.get(name) if isinstance(name, str) else name
+    if key == 'alignment':
+        fits = isinstance(kind, type) and issubclass(kind, DistributionAlignment)
+    else:
+        fits = callable(getattr(kind, 'statistics', None))
+    if not fits:
+        base = DistributionAlignment if key == 'alignment' else Threshold
+        known = (name for name, kind in MODELS.module_dict.items() if isinstance(kind, type) and issubclass(kind, base))
+        raise ValueError(
+            f'model.semi_train_cfg.{key}.type must be one of {[f"mmssl.{name}" for name in sorted(known)]} or a type '
+            f'of your own that works like them, got {name!r}'
+        )
 
 
 def check_options(cfg: Mapping[str, Any]) -> None:

@@ -257,7 +257,7 @@ def check_branches(cfg: Any, report: Report) -> None:
             found += branches_of(node['pipeline'], f'{key}.pipeline')
     found = list({key: (key, declared, made) for key, declared, made in found}.values())
     is_semi = isinstance(get(cfg, 'model.segmentor'), Mapping) or isinstance(get(cfg, 'model.classifier'), Mapping)
-    if not is_semi:
+    if not is_semi and not hasattr(model_class(cfg), 'branches_read'):
         if found:
             report.error(
                 found[0][0],
