@@ -1,7 +1,7 @@
 """ADR beside cross entropy and label smoothing, on clean and on noisy labels of real images, at CPU size."""
 
 _FOLDER = 'configs/adr/cifar10_cpu'
-_NAME = 'alexnet_1xb128-3k_cifar10-10k'
+_NAME = 'alexnet_1xb64-1.2k_cifar10-10k'
 
 title = 'CIFAR-10, AlexNet, 10,000 training images, accuracy (%) and calibration error on the 10,000 test images'
 rows = [

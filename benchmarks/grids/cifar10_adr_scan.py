@@ -4,7 +4,7 @@ The seed is none of the table's, and the test images are not looked at.
 """
 
 _FOLDER = 'configs/adr/cifar10_cpu'
-_NAME = 'alexnet_1xb128-3k_cifar10-10k-heldout'
+_NAME = 'alexnet_1xb64-1.2k_cifar10-10k-heldout'
 _WEIGHT, _TOPK = 'model.head.loss.losses.1.loss_weight', 'model.head.loss.losses.1.topk'
 
 title = 'CIFAR-10, AlexNet, 10,000 training images, accuracy (%) on 5,000 other training images'
@@ -21,7 +21,7 @@ rows += [
         name=f'adr-t{topk}-g{weight}',
         title=f'CE + ADR, tau {topk}, gamma {weight}',
         config=f'{_FOLDER}/adr-ce_{_NAME}.py',
-        cfg_options={_WEIGHT: weight, _TOPK: topk}) for topk in (1, 2, 3, 5) for weight in (0.01, 0.05, 0.1, 0.3)
+        cfg_options={_WEIGHT: weight, _TOPK: topk}) for topk in (1, 2, 3) for weight in (0.01, 0.05, 0.2)
 ]
 seeds = [10]
 metric = 'accuracy/top1'

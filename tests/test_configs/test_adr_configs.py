@@ -63,7 +63,7 @@ def test_config_says_what_its_name_says(name: str, configs: dict[str, Config]) -
     assert config.train_dataloader.batch_size == images
     assert config.auto_scale_lr == dict(enable=False, base_batch_size=gpus * images)
     if length.endswith('k'):
-        assert config.train_cfg.max_iters == int(length[:-1]) * 1000
+        assert config.train_cfg.max_iters == round(float(length[:-1]) * 1000)
     else:
         epoch = -(-EPOCHS[folder] // (gpus * images))
         assert config.train_cfg.max_iters == int(length[:-1]) * epoch

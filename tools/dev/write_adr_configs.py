@@ -97,9 +97,9 @@ EXPERIMENTS = (
         folder='fer2013', model='vgg', model_title='VGG', batch='1xb64-300e', data='fer2013', data_title='FER2013',
         dataset='fer2013', schedule='fer2013_300e', num_classes=7, epoch=449, methods=ALL),
     Experiment(
-        folder='cifar10_cpu', model='alexnet', model_title='AlexNet', batch='1xb128-3k', data='cifar10-10k',
-        data_title='10,000 images of CIFAR-10, at CPU size', dataset='cifar10_images_10k', schedule='cifar10_cpu_3k',
-        num_classes=10, epoch=79, methods=('ce', 'entropy', 'adr-ce', 'ls', 'adr-ls')),
+        folder='cifar10_cpu', model='alexnet', model_title='AlexNet', batch='1xb64-1.2k', data='cifar10-10k',
+        data_title='10,000 images of CIFAR-10, at CPU size', dataset='cifar10_images_10k', schedule='cifar10_cpu_1200',
+        num_classes=10, epoch=157, methods=('ce', 'entropy', 'adr-ce', 'ls', 'adr-ls')),
 )  # fmt: skip
 # Share of wrong labels in percent, and the methods that learn from them, by folder and model.
 NOISE = {

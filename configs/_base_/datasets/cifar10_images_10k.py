@@ -24,7 +24,7 @@ held_out_set = dict(
     seed=0,
     skip=1000,
     dataset=dict(type='CustomDataset', data_root=data_root, data_prefix='train', pipeline=[load, _base_.pack]))
-train_dataloader = dict(batch_size=128, num_workers=1, dataset=dict(sources=dict(labeled=train_set)))
+train_dataloader = dict(batch_size=64, num_workers=1, dataset=dict(sources=dict(labeled=train_set)))
 val_dataloader = dict(
     num_workers=1,
     dataset=dict(type='CustomDataset', data_root=data_root, data_prefix='test', pipeline=[load, _base_.pack]))

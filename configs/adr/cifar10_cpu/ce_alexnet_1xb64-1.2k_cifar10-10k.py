@@ -2,6 +2,6 @@
 _base_ = [
     '../../_base_/models/alexnet_cifar.py',
     '../../_base_/datasets/cifar10_images_10k.py',
-    '../../_base_/schedules/cifar10_cpu_3k.py',
+    '../../_base_/schedules/cifar10_cpu_1200.py',
     '../../_base_/default_runtime_cls.py',
 ]

@@ -1,5 +1,5 @@
-# Cross entropy + ADR, AlexNet, 10,000 images of CIFAR-10, at CPU size, 20 % of the labels wrong.
-_base_ = './adr-ce_alexnet_1xb128-3k_cifar10-10k.py'
+# Cross entropy, AlexNet, 10,000 images of CIFAR-10, at CPU size, 20 % of the labels wrong.
+_base_ = './ce_alexnet_1xb64-1.2k_cifar10-10k.py'
 train_dataloader = dict(
     dataset=dict(
         sources=dict(

@@ -1,5 +1,5 @@
 # Entropy penalty, AlexNet, 10,000 images of CIFAR-10, at CPU size.
-_base_ = ['./ce_alexnet_1xb128-3k_cifar10-10k.py', '../../_base_/methods/entropy.py']
+_base_ = ['./ce_alexnet_1xb64-1.2k_cifar10-10k.py', '../../_base_/methods/entropy.py']
 model = dict(
     head=dict(
         loss=dict(

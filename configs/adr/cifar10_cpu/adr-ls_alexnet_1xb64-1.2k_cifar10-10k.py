@@ -1,6 +1,6 @@
 # Label smoothing + ADR, AlexNet, 10,000 images of CIFAR-10, at CPU size.
 _base_ = [
-    './ce_alexnet_1xb128-3k_cifar10-10k.py',
+    './ce_alexnet_1xb64-1.2k_cifar10-10k.py',
     '../../_base_/methods/label_smoothing.py',
     '../../_base_/methods/adr.py',
 ]
