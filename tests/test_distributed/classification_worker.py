@@ -52,6 +52,9 @@ CASES = {
     'dash': dict(threshold=of('DashThreshold', interval=1), target='soft', unsup_begin=1),
     'uda': dict(threshold=FIXED, target='soft', temperature=0.4, tsa=dict(schedule='linear', iterations=4)),
     'fpl': dict(threshold=FIXED, target='soft', unsup_loss=of('FPLLoss')),
+    'layermatch': dict(threshold=ADAPTIVE),
+    'layermatch_selected': dict(threshold=ADAPTIVE, normalize='selected', unsup_begin=1),
+    'layermatch_apart_lookahead': dict(threshold=FIXED, concatenate=False),
     'mean_teacher': dict(
         teacher='ema', target='soft', unsup_loss=of('ConsistencyMSELoss'), unsup_weight=50.0,
         threshold=of('FixedThreshold', threshold=0.0),
@@ -99,6 +102,12 @@ def main(out: str) -> None:
             with torch.no_grad():
                 for parameter in model.teacher.parameters():
                     parameter += 0.05 * torch.randn_like(parameter)
+        if 'layermatch' in name:
+            model.set_grad_relu(['head.fc'])
+            # Steps that show: after the first, the loss is that of an averaged layer which all ranks have moved.
+            model.set_average_head(
+                'head.fc', momentum=1.0, lr=0.05, reset_interval=2, loss_weight=0.7, lookahead='lookahead' in name
+            )
         wrapped = DistributedDataParallel(model, find_unused_parameters=False)
         optimizer = torch.optim.SGD(model.student.parameters(), lr=0.01)
         for step in range(STEPS):
@@ -110,6 +119,7 @@ def main(out: str) -> None:
                 key: p.grad.clone() for key, p in model.named_parameters() if p.requires_grad
             }  # fmt: skip
             optimizer.step()
+            model.update_average_head()
             if model.has_teacher:
                 model.update_teacher(0.3)
             saved[f'{name}.{step}.state'] = {

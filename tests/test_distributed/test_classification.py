@@ -25,7 +25,7 @@ def run(processes: int, folder: Path, root: Path) -> list[dict[str, dict[str, to
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     (one,), (first, second) = run(1, tmp_path, root), run(2, tmp_path, root)
-    assert one.keys() == first.keys() == second.keys() and len(one) == 13 * 3 * 3
+    assert one.keys() == first.keys() == second.keys() and len(one) == 16 * 3 * 3
     for key, expected in one.items():
         if key.endswith('.gradient'):
             scale = torch.cat([grad.flatten() for grad in expected.values()]).norm()
@@ -40,5 +40,10 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     for case in ('fixmatch', 'freematch', 'adamatch', 'flexmatch'):
         ratios = [[rank[f'{case}.{step}.log']['unsup_mask_ratio'] for rank in (first, second)] for step in range(3)]
         assert any(a != b and 0 < min(a, b) < 1 for a, b in ratios), (case, ratios)
+    # The averaged layer has left the one that it was copied from, by what both ranks say.
+    for case, steps in (('layermatch', [1, 2, 3]), ('layermatch_selected', [0, 1, 2])):
+        assert [int(one[f'{case}.{step}.state']['average_head.step']) for step in range(3)] == steps
+    weights = [one[f'layermatch.{step}.state']['average_head.student.weight'] for step in range(3)]
+    assert (weights[1] - weights[0]).norm() > 1e-3
     table = one['flexmatch.2.state']['threshold.last_prediction']
     assert (table >= 0).sum() > 10 and (table < 0).any()
