@@ -131,6 +131,24 @@ def test_what_is_left_out(classification_config: Callable, tmp_path: Path) -> No
     assert checkpoint['meta']['dataset_meta']['classes'] == ['blue', 'green', 'red']
 
 
+def test_layermatch_leaves_no_trace(classification_config: Callable, tmp_path: Path, monkeypatch: Any) -> None:
+    """The averaged layer of a training stays behind, and so do both hooks."""
+    monkeypatch.chdir(tmp_path)
+    hooks = [dict(type='mmssl.GradReLUHook', layers=['head.fc']), dict(type='mmssl.EMAHeadHook', layer='head.fc')]
+    cfg = classification_config(hooks=hooks, threshold=dict(type='mmssl.SelfAdaptiveThreshold'))
+    (tmp_path / 'own.py').write_text(cfg.pretty_text)
+    run('train', 'own.py', '--work-dir', 'work')
+    trained = torch.load('work/iter_6.pth', weights_only=False)['state_dict']
+    assert 'average_head.student.weight' in trained
+    run('export_student', 'work/iter_6.pth', '--out', 'out')
+    plain = torch.load('out/student.pth', weights_only=True)['state_dict']
+    assert {f'student.{key}' for key in plain} == {key for key in trained if key.startswith('student.')}
+    assert all(torch.equal(value, trained[f'student.{key}']) for key, value in plain.items())
+    assert 'mmssl' not in Path('out/student.py').read_text()
+    # Evaluation uses the classifier itself, and a model without the hook takes the checkpoint.
+    run('test', 'own.py', 'work/iter_6.pth', '--work-dir', 'tested')
+
+
 def test_stock_types_get_their_prefix(classification_config: Callable, tmp_path: Path) -> None:
     cfg = classification_config()
     cfg.pop('default_scope')
