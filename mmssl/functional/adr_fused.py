@@ -29,8 +29,9 @@ CPU_BLOCK, CPU_ROWS_BLOCK = 1 << 15, 1 << 13
 GPU_BLOCK = 1 << 19  # on a GPU every operation is a kernel launch
 MAX_INSERTION = 8  # up to this tau by insertion
 MAX_SLOPE = 1e30  # derivatives of F are cut here, so that their sums are finite in float32
-LARGE_LOGIT = 32.  # below it, z - logsumexp(z) is exact enough in float32
-GROUPS_FOR_EACH = 16  # rows of samples are folded until there are fewer groups than this for each of the largest
+LARGE_LOGIT = 32.  # of maps; below it, z - logsumexp(z) is exact enough in float32
+GROUPS = 64  # rows of samples are cut into a multiple of this many groups, so that maxima are taken of whole vectors
+MAX_ROUNDS = 16  # up to this many largest classes of a row are found one after the other
 
 Reduce = Callable[[Tensor], Tensor]
 
@@ -116,11 +117,36 @@ def top_rows(logits: Tensor, k: int) -> list[Tensor]:
     return slots
 
 
+def largest_of_rows(values: Tensor, k: int) -> Tensor:
+    """Positions of the k largest of each row, in descending order of the values.
+
+    A double has room for a float32 and its position in the row, in the bits that a float32 leaves: the maximum of such
+    numbers says where it was. A selection as :func:`torch.topk`'s branches at random numbers, which processors guess.
+
+    Args:
+        values: Float32, (N, n), on a CPU.
+        k: In [1, n].
+
+    Returns:
+        (N, k), int64.
+    """
+    keys, last = values.double(), values.shape[1] - 1
+    keys.view(torch.int64).bitwise_or_(torch.arange(last + 1))
+    mask = (1 << last.bit_length()) - 1
+    columns: list[Tensor] = []
+    for _ in range(k):
+        if columns:
+            keys.scatter_(1, columns[-1], -math.inf)
+        # What is not finite leaves no position; the loss is then not finite either.
+        columns.append(keys.amax(dim=1, keepdim=True).view(torch.int64).bitwise_and(mask).clamp_(max=last))
+    return torch.cat(columns, dim=1)
+
+
 def top_of_rows(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row, as :func:`torch.topk` finds them.
 
-    The rows are folded, half on half, until few groups are left, of which each keeps its maximum: the k largest are in
-    the k groups with the largest maxima. So most classes are compared once, many at a time.
+    Of many classes, the k largest are in the k groups with the largest maxima: so most are compared once, many at a
+    time.
 
     Args:
         logits: (N, C), k <= C.
@@ -130,24 +156,23 @@ def top_of_rows(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
         Values, in descending order, and positions, (N, k).
     """
     num_classes = logits.shape[1]
-    num_groups, folds = num_classes, 0
-    while num_groups >= GROUPS_FOR_EACH * k:
-        num_groups, folds = num_groups // 2, folds + 1
-    if folds < 2:
+    if logits.device.type != 'cpu' or logits.dtype != torch.float32 or k > MAX_ROUNDS:
         return logits.topk(k, dim=1)
-    width = covered = num_groups << folds
-    folded = logits
-    for _ in range(folds):
-        width //= 2
-        folded = torch.maximum(folded[:, :width], folded[:, width:2 * width])
-    groups = folded.topk(k, dim=1, sorted=False).indices
-    members = torch.arange(0, covered, num_groups, device=logits.device)
-    candidates = (groups.unsqueeze(2) + members).flatten(1)
+    # About as many groups as there are members in k of them.
+    num_groups = max(round(math.sqrt(k * num_classes) / GROUPS), 1) * GROUPS
+    size = num_classes // num_groups
+    if size < 2 or num_groups < k:
+        index = largest_of_rows(logits, k)
+        return logits.gather(1, index), index
+    covered = num_groups * size
+    maxima = logits[:, :covered].unflatten(1, (size, num_groups)).amax(dim=1)
+    members = torch.arange(0, covered, num_groups)
+    candidates = (largest_of_rows(maxima, k).unsqueeze(2) + members).flatten(1)
     if covered < num_classes:
-        rest = torch.arange(covered, num_classes, device=logits.device)
-        candidates = torch.cat([candidates, rest.expand(len(logits), -1)], dim=1)
-    values, chosen = logits.gather(1, candidates).topk(k, dim=1)
-    return values, candidates.gather(1, chosen)
+        candidates = torch.cat([candidates, torch.arange(covered, num_classes).expand(len(logits), -1)], dim=1)
+    values = logits.gather(1, candidates)
+    chosen = largest_of_rows(values, k)
+    return values.gather(1, chosen), candidates.gather(1, chosen)
 
 
 def share_of_ties(tied: Tensor, above: Tensor, topk: int) -> Tensor:
@@ -316,7 +341,7 @@ def gradient_terms(uncertainty: Tensor, confidence: Tensor, alpha: Tensor, beta:
     (entropy) or y (variance).
 
     Args:
-        uncertainty: (N,) or (N, P).
+        uncertainty: (n,).
         confidence: T, same shape.
         alpha: a.
         beta: b, not scaled.
@@ -327,96 +352,107 @@ def gradient_terms(uncertainty: Tensor, confidence: Tensor, alpha: Tensor, beta:
         c and b.
     """
     if options.uncertainty == 'entropy':
-        log_c = math.log(num_classes)
-        beta = beta * (-1 / log_c)
-        mean = uncertainty * -log_c
+        mean = uncertainty * -math.log(num_classes)
     else:
-        ratio = num_classes / (num_classes - 1)
-        beta = beta * (-2 * ratio)
-        mean = 1 - uncertainty / ratio
+        mean = 1 - uncertainty * ((num_classes - 1) / num_classes)
+    beta = beta * uncertainty_scale(options, num_classes)
     return -(beta * mean) - options.norm * alpha * confidence, beta
 
 
 class RowPenalty:
-    """Both passes over samples, (N, C), in operations on all of them."""
+    """Both passes over samples, (N, C), in few operations on all of them.
+
+    The gradient of the uncertainty is a product of the softmax's Jacobian, which is one operation, and the entropy
+    follows from its entry of the largest class, where the shifted logit is 0.
+    """
 
     def __init__(self, logits: Tensor, options: ADROptions) -> None:
         self.options, self.num_classes, self.on_cpu = options, logits.shape[1], logits.device.type == 'cpu'
-        self.border = self.above = self.top = self.top_index = self.largest = self.log_total = None
+        self.top = self.border = self.above = None
 
     def summarize(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """First pass: uncertainty and T of each sample, (N,); keeps the probabilities and the top classes as well."""
+        """First pass: uncertainty and T of each sample, (N,)."""
         z = logits.to(compute_dtype(logits))
         self.probs = torch.softmax(z, dim=1)
         if self.options.topk < self.num_classes:
-            self.find_top(z)
+            largest, likely = self.find_top(z)
             top = self.top
         else:
+            largest, likely = z.max(dim=1, keepdim=True)
             top = self.probs
-        powers = top.square() if self.options.norm == 2 else top
-        self.confidence, self.uncertainty = powers.sum(dim=1), self.uncertainty_of(z)
-        return self.uncertainty, self.confidence
+        self.confidence = (top * top if self.options.norm == 2 else top).sum(dim=1)
+        if self.options.uncertainty == 'variance':
+            # Sum of y (1 - y); 1 - y^2 would cancel where one class is sure.
+            uncertainty = (1 - self.probs).mul_(self.probs).sum(dim=1) * (self.num_classes / (self.num_classes - 1))
+            self.direction = softmax_jacobian(self.probs, self.probs)
+        else:
+            uncertainty = self.entropy(z - largest, likely) * (1 / math.log(self.num_classes))
+        return uncertainty, self.confidence
 
-    def find_top(self, z: Tensor) -> None:
-        """The top classes: their positions, or, with ties at the border, the border."""
+    def find_top(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The top classes: their positions, or, with ties at the border, the border. Returns the largest, (N, 1)."""
         topk = self.options.topk
         # One more than wanted shows whether there are ties.
-        values, index = top_of_rows(z, topk + 1) if self.on_cpu else z.topk(topk + 1, dim=1)
-        self.largest, self.top_index = values[:, 0], index[:, :topk]
+        values, index = top_of_rows(z, topk + 1)
+        self.top_index = index[:, :topk]
         border = values[:, topk - 1:topk]
         if is_any(values[:, topk:] == border):
             self.border, self.above = border, (values > border).sum(dim=1, keepdim=True)
         self.top = self.probs.gather(1, self.top_index)
+        return values[:, :1], index[:, :1]
 
-    def uncertainty_of(self, z: Tensor) -> Tensor:
-        """Uncertainty of each sample, (N,)."""
-        if self.options.uncertainty == 'variance':
-            return (1 - self.probs).mul_(self.probs).sum(dim=1) * (self.num_classes / (self.num_classes - 1))
-        log_c = math.log(self.num_classes)
-        largest = z.amax(dim=1) if self.largest is None and self.on_cpu else self.largest
-        if self.on_cpu and bool(largest.abs().amax() < LARGE_LOGIT if len(z) else False):
-            # The entropy is logsumexp(z) less the mean of z: no logarithm of all probabilities.
-            likely = self.probs.amax(dim=1) if self.top is None else self.top[:, 0]
-            self.log_total = largest - likely.log()
-            return (self.log_total - (self.probs * z).sum(dim=1)) * (1 / log_c)
-        return (self.probs * self.log_probs(z)).sum(dim=1) * (-1 / log_c)
+    def entropy(self, shifted: Tensor, likely: Tensor) -> Tensor:
+        """Entropy of each sample in nats, (N,), and its gradient to the logits, but for the sign.
 
-    def log_probs(self, z: Tensor) -> Tensor:
-        """Logarithms of the probabilities, finite."""
-        return torch.log_softmax(z, dim=1).clamp_(min=MIN_LOG_PROB)
+        Args:
+            shifted: Logits less the largest, (N, C); may be overwritten.
+            likely: Position of the largest, (N, 1).
+        """
+        if not self.on_cpu:
+            shifted.clamp_(min=MIN_LOG_PROB)
+        self.direction = softmax_jacobian(shifted, self.probs)
+        prob = self.probs.gather(1, likely)
+        entropy = self.direction.gather(1, likely).div_(prob).sub_(prob.log()).squeeze(1)
+        if self.on_cpu and bool(entropy.isnan().any()):  # 0 times -inf, of an overflow
+            self.direction = softmax_jacobian(shifted.clamp_(min=MIN_LOG_PROB), self.probs)
+            entropy = self.direction.gather(1, likely).div_(prob).sub_(prob.log()).squeeze(1)
+        return entropy
 
     def gradient(self, logits: Tensor, slope_confidence: Tensor, slope_uncertainty: Tensor, valid: Tensor | None,
                  bound: Tensor | None) -> Tensor:
         """Second pass, as in :class:`MapPenalty`."""
-        options, z = self.options, logits.to(self.probs.dtype)
-        constant, beta = gradient_terms(self.uncertainty, self.confidence, slope_confidence, slope_uncertainty, options,
-                                        self.num_classes)
-        column = beta.unsqueeze(1) if beta.dim() > 0 else beta
-        if options.uncertainty == 'variance':
-            result = self.probs * column
-        elif self.log_total is not None and bool(beta.abs().amax() <= 1):
-            # q = log y = z - logsumexp(z)
-            result = z * column
-            constant = constant - beta * self.log_total
-        else:
-            result = self.log_probs(z).mul_(column)
-        result.add_(constant.unsqueeze(1))
-        factor = (options.norm * slope_confidence).unsqueeze(1)
+        options, probs = self.options, self.probs
+        scale = uncertainty_scale(options, self.num_classes)
+        result = self.direction * (slope_uncertainty * scale).unsqueeze(-1)
+        factor = options.norm * slope_confidence
+        # The gradient of T is y_j (t_j - sum of y t), t that of T to y: 2 y or 1 for the top classes and 0 for others.
+        result.addcmul_(probs, (factor * self.confidence).neg_().unsqueeze(1))
+        factor = factor.unsqueeze(1)
         if self.top is None:
-            result += factor * self.probs if options.norm == 2 else factor
-        elif self.border is not None:
+            result.addcmul_(probs, factor * probs if options.norm == 2 else factor)
+        elif self.border is None:
+            result.scatter_add_(1, self.top_index, factor * (self.top * self.top if options.norm == 2 else self.top))
+        else:
+            z = logits.to(probs.dtype)
             tied = z == self.border
             share = share_of_ties(tied.sum(dim=1, keepdim=True), self.above, options.topk)
             mask = ((z > self.border) + tied * share) * factor
-            result += mask * self.probs if options.norm == 2 else mask
-        result *= self.probs
-        if self.top is not None and self.border is None:
-            result.scatter_add_(1, self.top_index, factor * (self.top.square() if options.norm == 2 else self.top))
+            result.addcmul_(probs, mask * probs if options.norm == 2 else mask)
         if bound is not None:
             result.clamp_(-bound, bound)
         if valid is not None:
             result.masked_fill_(~valid.unsqueeze(1), 0)
         return result.to(logits.dtype)
+
+
+def softmax_jacobian(vectors: Tensor, probs: Tensor) -> Tensor:
+    """Product of the softmax's Jacobian and a vector, y (v - sum of y v), for each row: one pass, autograd's own."""
+    return torch._softmax_backward_data(vectors, probs, 1, probs.dtype)
+
+
+def uncertainty_scale(options: ADROptions, num_classes: int) -> float:
+    """The gradient of the uncertainty to a logit is this times y_j (q_j - sum of y q), q being log y or y."""
+    return -1 / math.log(num_classes) if options.uncertainty == 'entropy' else -2 * num_classes / (num_classes - 1)
 
 
 class FusedADR(torch.autograd.Function):
@@ -461,7 +497,8 @@ class FusedADR(torch.autograd.Function):
             count = count.clamp(min=1)
         phi = phi / count if is_batch else uncertainty
         safe = phi.clamp(min=MIN_PHI)
-        log_penalty = torch.log(safe * (2 * math.pi)) * (-0.5 * options.topk) - confidence / (2 * safe)
+        peak = (safe * (2 * math.pi)).log_().mul_(-0.5 * options.topk)
+        log_penalty = torch.addcdiv(peak, confidence, safe, value=-0.5)
         penalty = log_penalty.clamp(max=options.max_log_penalty).exp_()
 
         factor = loss_scale if denominator is None else loss_scale / denominator
@@ -469,12 +506,13 @@ class FusedADR(torch.autograd.Function):
         if valid is not None:
             loss = loss.masked_fill(~valid, 0)
         loss = (loss if denominator is None else loss.sum()) * factor
-        # The logits are an input, which costs no memory; changing them before backward is an error of autograd's.
-        ctx.save_for_backward(logits)
-        ctx.state = passes, confidence, weight, valid, phi.clone(), log_penalty, penalty.clone(), count, factor
+        # The logits are an input, which costs no memory; changing them or an output before backward is an error of
+        # autograd's.
+        ctx.save_for_backward(logits, penalty, phi)
+        ctx.state = passes, confidence, weight, valid, log_penalty, count, factor
         ctx.options, ctx.reduce = options, reduce
         ctx.mark_non_differentiable(penalty, phi)
-        return loss, penalty, phi if is_batch else phi.clone()
+        return loss, penalty, phi
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
@@ -482,8 +520,8 @@ class FusedADR(torch.autograd.Function):
         if torch.is_grad_enabled():  # only under create_graph=True; its second derivative would silently be 0
             raise RuntimeError('adr_loss can not be differentiated twice (create_graph=True): its gradient is a closed '
                                'form without a graph; mmssl.functional.adr.adr_penalty can')
-        logits, = ctx.saved_tensors
-        passes, confidence, weight, valid, phi, log_penalty, penalty, count, factor = ctx.state
+        logits, penalty, phi = ctx.saved_tensors
+        passes, confidence, weight, valid, log_penalty, count, factor = ctx.state
         options: ADROptions = ctx.options
         grad = grad * factor if weight is None else grad * factor * weight
         # From here on, F times the gradient to it; 0 where F is cut, so that it is constant.
@@ -491,19 +529,20 @@ class FusedADR(torch.autograd.Function):
         if valid is not None:
             change.masked_fill_(~valid, 0)
             confidence = confidence.masked_fill(~valid, 0)
-        double = 2 * phi.clamp(min=MIN_PHI)
-        to_confidence = change / -double
+        safe = phi.clamp(min=MIN_PHI)
+        to_confidence = (change / safe).mul_(-0.5)
         if options.detach_phi:
             to_uncertainty = torch.zeros_like(phi)
-        elif options.phi == 'sample':
-            slope = (confidence / double - 0.5 * options.topk) * change / (0.5 * double)
-            to_uncertainty = slope.clamp_(-MAX_SLOPE, MAX_SLOPE).masked_fill_(phi <= MIN_PHI, 0)
         else:
-            # The mean couples all samples of all processes. Each rank takes the sum of what all ranks have, so that the
-            # mean of the ranks' gradients, which DDP takes, is the gradient of one process.
-            slope = ((change * confidence).sum() / double - 0.5 * options.topk * change.sum()) / (0.5 * double)
-            slope = slope.clamp_(-MAX_SLOPE, MAX_SLOPE).masked_fill_(phi <= MIN_PHI, 0)
-            to_uncertainty = (slope if ctx.reduce is None else ctx.reduce(slope)) / count
+            # F (T / (2 phi) - tau / 2) / phi, of each sample, or of all of them
+            is_batch = options.phi == 'batch'
+            share, force = ((change * confidence).sum(), change.sum()) if is_batch else (change * confidence, change)
+            slope = torch.add((share / safe).mul_(0.5), force, alpha=-0.5 * options.topk).div_(safe)
+            to_uncertainty = slope.clamp_(-MAX_SLOPE, MAX_SLOPE).masked_fill_(phi <= MIN_PHI, 0)
+            if is_batch:
+                # The mean couples all samples of all processes. Each rank takes the sum of what all ranks have, so that
+                # the mean of the ranks' gradients, which DDP takes, is the gradient of one process.
+                to_uncertainty = (to_uncertainty if ctx.reduce is None else ctx.reduce(to_uncertainty)) / count
         # Where the penalty explodes, a float16 gradient could be infinite. Cut relative to the incoming gradient, so
         # that a loss scaler still sees the overflow that its own factor makes.
         bound = grad.abs().max() * torch.finfo(torch.float16).max if logits.dtype == torch.float16 else None

@@ -337,6 +337,21 @@ def test_top_classes_with_ties():
     assert torch.equal(torch.stack(top_rows(tied[:, :30].T, 3)), tied[:, :30].topk(3, dim=1).values.T)
 
 
+def test_top_classes_of_the_smallest_and_largest_numbers():
+    values = torch.tensor([0., -0., 1e-45, -1e-45, 3e38, -3e38, 1., -1.]).repeat(4, 60)
+    values = values[:, torch.randperm(480)]
+    for k in (4, 16):
+        assert torch.equal(top_of_rows(values, k)[0], values.topk(k, dim=1).values)
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+@pytest.mark.parametrize('num_classes', [5, 700])
+def test_logits_that_are_not_finite_make_no_finite_loss(value, num_classes):
+    z = torch.randn(4, num_classes)
+    z[1, 3] = value
+    assert not adr_loss(z, topk=2).loss.isfinite()
+
+
 @pytest.mark.parametrize(('shape', 'kwargs', 'message'), [
     ((3, 1), {}, 'at least 2 classes'), ((3, 2), {}, '`topk` must be at most the number of classes, 2, got 3'),
     ((3, 4), dict(valid=torch.ones(3)), 'bool'), ((3, 4), dict(weight=torch.ones(4)), '`weight`'),

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 import torch
+from mmengine.dist import get_world_size
 from mmengine.logging import print_log
 from torch import Tensor
 
@@ -135,7 +136,8 @@ class ADRLoss(LabelLoss):
             self.described = True
             self.describe(topk, logits.shape[1])
         result = adr_loss(logits, topk=topk, weight=weight, valid=valid, reduction=reduction, avg_factor=avg_factor,
-                          loss_scale=self.loss_weight, reduce=sum_over_ranks, **self.options)
+                          loss_scale=self.loss_weight, reduce=sum_over_ranks if get_world_size() > 1 else None,
+                          **self.options)
         self.statistics = {'phi': result.phi if result.phi.dim() == 0 else result.phi.mean()}
         return result.loss
 
