@@ -303,6 +303,24 @@ def supervised_contrastive_loss(
     return -(log_probs * positive).sum(dim=1) / positive.sum(dim=1).clamp(min=1)
 
 
+def info_nce_loss(anchors: Tensor, keys: Tensor, queue: Tensor, temperature: float = 0.07) -> Tensor:
+    r"""PiCO's warm-up: contrast of an anchor with its own key among the queue.
+
+    .. math:: -\log \frac{\exp(q \cdot k / \tau)}{\exp(q \cdot k / \tau) + \sum_j \exp(q \cdot k_j / \tau)}
+
+    Args:
+        anchors: q, unit vectors, shape (N, D).
+        keys: k, the other view of each, shape (N, D).
+        queue: :math:`k_j`, shape (M, D), M >= 0.
+        temperature: :math:`\tau` > 0.
+
+    Returns:
+        Shape (N,); 0 with an empty queue.
+    """
+    logits = torch.cat([(anchors * keys).sum(dim=1, keepdim=True), anchors @ queue.T], dim=1) / temperature
+    return -logits.log_softmax(dim=1)[:, 0]
+
+
 def log_one_minus_exp(values: Tensor) -> Tensor:
     r""":math:`\log(1 - e^v)` for v <= 0, with the digits that 1 - e^v loses; the smallest probability left is 1e-7.
 

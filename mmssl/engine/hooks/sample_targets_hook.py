@@ -14,6 +14,8 @@ from mmssl.utils.model import unwrap_model
 class SampleTargetsHook(Hook):
     """Gives ``mmssl.PRODENLoss`` and its like a row of targets for each sample of ``train_dataloader.dataset``.
 
+    It also tells them how many iterations the training and a pass over the data have, for schedules that follow that.
+
     The rows are in the checkpoint. A resumed run goes on with them, and is refused if the candidate sets, their order
     or their number are others; a run that starts from the weights of another (``load_from``) begins with new ones.
 
@@ -29,7 +31,9 @@ class SampleTargetsHook(Hook):
         """Make room for the samples, if there is a training."""
         loop = runner._train_loop
         if loop is not None and not isinstance(loop, dict):
-            register_samples(unwrap_model(runner.model), loop.dataloader.dataset)
+            model = unwrap_model(runner.model)
+            register_samples(model, loop.dataloader.dataset)
+            model.objective.max_iters, model.objective.epoch_iters = loop.max_iters, len(loop.dataloader)
 
     def before_train(self, runner: Runner) -> None:
         """Check what a resumed run has loaded; a new run begins anew."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mmssl.functional.partial_label import uniform_targets
 from mmssl.utils.values import check_choice, check_number
 
-from .sample_targets import SampleTargets
+from .sample_targets import KEY, SampleTargets
 
 HOOK = 'mmssl.SampleTargetsHook'
 
@@ -70,6 +70,9 @@ class PartialLabelObjective(nn.Module):
         check_branches(branches)
         self.num_classes, self.branches = num_classes, tuple(branches)
         self.targets = None if self.START is None else SampleTargets(num_classes, self.START)
+        # Iterations of the training and of one pass; no state, since a run may be resumed with more.
+        self.max_iters: int | None = None
+        self.epoch_iters: int | None = None
 
     @classmethod
     def required_branches(cls, options: Mapping[str, Any], has_teacher: bool) -> tuple[str, ...]:
@@ -112,6 +115,30 @@ class PartialLabelObjective(nn.Module):
         """Forget everything, for a new run that has loaded a checkpoint of another (``load_from``)."""
         if self.targets is not None:
             self.targets.reset()
+
+    def training_length(self, option: str) -> int:
+        """Iterations of the whole training, where an option is left to it.
+
+        Raises:
+            ValueError: Nobody has said so.
+        """
+        return self._known(self.max_iters, option, 'the length of the training')
+
+    def epoch_length(self, option: str) -> int:
+        """Iterations of one pass over the data, where an option is left to it.
+
+        Raises:
+            ValueError: Nobody has said so.
+        """
+        return self._known(self.epoch_iters, option, 'the length of a pass over the data')
+
+    def _known(self, count: int | None, option: str, what: str) -> int:
+        if count is None:
+            raise ValueError(
+                f"{KEY}.{option} is None, which follows {what}, but that is not known: add dict(type='{HOOK}') to "
+                'custom_hooks, or give the number of iterations'
+            )
+        return count
 
     def averaged_modules(self) -> list[tuple[nn.Module, nn.Module]]:
         """Pairs of a moving average and what it follows; they have no buffers."""
