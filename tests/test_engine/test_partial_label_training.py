@@ -1,5 +1,6 @@
-"""Baselines of partial labels under the runner: resuming, other data, export, and what is checked before training."""
+"""RGD-PLL and the baselines under the runner: resuming, other data, export, and what is checked before training."""
 
+import importlib.util
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -17,13 +18,13 @@ from mmssl.engine.resumable import make_resumable
 from mmssl.utils.checks import quick_check
 
 ROOT = Path(__file__).resolve().parents[2]
-METHODS = {'cc': '', 'proden': 'proden_hook', 'lws': 'lws_hook', 'cavl': 'cavl_hook'}
+METHODS = ('cc', 'proden', 'lws', 'cavl', 'crdpll', 'pico')
 
 
 def leaf(name: str) -> tuple[dict, list[dict]]:
     """What the shipped leaf of a method says: arguments of the model, and hooks."""
     cfg = Config.fromfile(str(ROOT / f'configs/_base_/methods/{name}.py'))
-    hooks = cfg.get(METHODS[name], []) if METHODS[name] else []
+    hooks = cfg.get(f'{name}_hook', [])
     return cfg[name].to_dict(), list(hooks) if isinstance(hooks, list) else [hooks.to_dict()]
 
 
@@ -79,8 +80,8 @@ def test_a_resumed_run_ends_in_the_same_numbers(partial_config: Callable, method
     whole = partial_config(method, 'whole')
     quick_check(whole)
     runner = train(whole)
-    assert {'train/prediction_loss', 'train/target_acc', 'train/candidate_entropy'} <= set(
-        runner.message_hub.log_scalars)
+    loss = 'complementary_loss' if method == 'crdpll' else 'prediction_loss'
+    assert {f'train/{loss}', 'train/target_acc', 'train/candidate_entropy'} <= set(runner.message_hub.log_scalars)
     resumed = resumed_from(partial_config(method, 'resumed'), whole)
     train(resumed)
     wanted, found, before = state(whole, 'iter_6.pth'), state(resumed, 'iter_6.pth'), state(whole, 'iter_3.pth')
@@ -91,6 +92,13 @@ def test_a_resumed_run_ends_in_the_same_numbers(partial_config: Callable, method
         values = wanted['objective.targets.values']
         assert values.shape == (18, 3) and (values > 0).any(1).all() and values.isfinite().all()
         assert not torch.equal(values, before['objective.targets.values'])
+    if method == 'pico':
+        # Prototypes begin after a pass of 3 iterations; the momentum encoder has a projection of its own.
+        assert not before['objective.targets.values'].any() and before['objective.prototypes'].any()
+        assert wanted['objective.enqueued'] == 36 and wanted['teacher_updates'] == 6
+        ours, average = (wanted[f'objective.{name}.0.weight'] for name in ('projection', 'teacher_projection'))
+        assert not torch.equal(ours, average)
+        assert not torch.equal(average, before['objective.teacher_projection.0.weight'])
 
 
 def test_other_data_is_refused_on_resume_and_begins_anew_otherwise(partial_config: Callable, tmp_path: Path) -> None:
@@ -128,7 +136,35 @@ def test_proden_with_a_teacher_on_the_strong_view(partial_config: Callable) -> N
     assert runner.model.num_teacher_updates == 6
 
 
+@pytest.mark.parametrize('method', ['rgd_pll', 'proden', 'pico'])
+def test_export_is_the_trained_classifier_alone(
+    partial_config: Callable, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No teacher, estimator, targets, prototypes or queue; and the checkpoint is evaluated without its data set."""
+    monkeypatch.chdir(tmp_path)
+    cfg = partial_config(method)
+    cfg.train_cfg.max_iters = 3
+    Path('own.py').write_text(cfg.pretty_text)
+    train(cfg)
+    trained = state(cfg, 'iter_3.pth')
+    others = {key.split('.')[0] for key in trained} - {'student'}
+    assert others & {'teacher', 'estimator', 'objective'}
+    spec = importlib.util.spec_from_file_location('export_tool', ROOT / 'tools/export_student.py')
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tool.export(tool.parse_args([str(Path(cfg.work_dir) / 'iter_3.pth'), '--out', 'out']))
+    plain = torch.load('out/student.pth', weights_only=True)
+    assert {f'student.{key}' for key in plain['state_dict']} == {key for key in trained if key.startswith('student.')}
+    assert all(torch.equal(value, trained[f'student.{key}']) for key, value in plain['state_dict'].items())
+    assert 'mmssl' not in Path('out/student.py').read_text()
+    assert plain['meta']['dataset_meta']['classes'] == ['blue', 'green', 'red']
+    cfg.load_from, cfg.work_dir = str(Path(cfg.work_dir) / 'iter_3.pth'), 'tested'
+    assert 'accuracy/top1' in Runner.from_cfg(cfg).test()
+
+
 @pytest.mark.parametrize(('method', 'hooks', 'changes', 'message'), [
+    ('pico', [dict(type='mmssl.SampleTargetsHook')], {}, r'custom_hooks.* must hold mmssl.MeanTeacherHook'),
+    ('pico', [dict(type='mmssl.MeanTeacherHook')], {}, r'custom_hooks.* must hold mmssl.SampleTargetsHook'),
     ('proden', [], {}, r'custom_hooks.* must hold mmssl.SampleTargetsHook'),
     ('proden', [dict(type='mmssl.SampleTargetsHook')], dict(semi_train_cfg=dict(teacher='ema')),
      r'custom_hooks.* must hold mmssl.MeanTeacherHook'),
@@ -162,6 +198,7 @@ def test_hook_and_model_have_to_fit(partial_config: Callable) -> None:
     (dict(semi_train_cfg=dict(teacher=None, unsup_begin=3)), r'unsup_begin is an option of RGD-PLL and has no effect'),
     (dict(objective=dict(type='mmssl.EntropyLoss')), r'model.objective.type must be a loss over candidate sets'),
     (dict(objective=dict(type='mmssl.CCLoss', num_classes=7)), r'model.objective.num_classes must be .* 3'),
+    (dict(objective=dict(type='mmssl.PiCOLoss')), r"teacher must be 'ema' with mmssl.PiCOLoss, which needs one"),
     (dict(objective=3), 'model.objective must be None or a dict'),
 ])  # fmt: skip
 def test_wrong_models(partial_config: Callable, changes: dict, message: str) -> None:

@@ -90,6 +90,7 @@ def test_geometric_mean_of_two_views() -> None:
     lambda z: pll.leveraged_weighted_loss(z, CANDIDATES, torch.full((3, 5), 0.2), beta=2.0),
     lambda z: pll.leveraged_weighted_loss(z, CANDIDATES, torch.full((3, 5), 0.2), kind='cross_entropy'),
     lambda z: pll.supervised_contrastive_loss(z, torch.cat([z, 0.3 * z.flip(1)]), torch.ones(3, 6, dtype=torch.bool)),
+    lambda z: pll.info_nce_loss(z, 0.3 * z.flip(1), TEACHER[:2], 0.7),
 ])
 def test_gradients_by_finite_differences(function: Callable[[Tensor], Tensor]) -> None:
     assert torch.autograd.gradcheck(function, STUDENT.clone().requires_grad_())
@@ -153,6 +154,15 @@ def test_contrastive_loss_against_loops() -> None:
         total = sum(math.exp(float(anchors[i] @ contrasts[j]) / 0.07) for j in others)
         terms = [math.log(math.exp(float(anchors[i] @ contrasts[j]) / 0.07) / total) for j in others if positive[i, j]]
         assert float(found[i]) == pytest.approx(-sum(terms) / len(terms) if terms else 0)
+
+
+def test_contrast_with_the_own_key() -> None:
+    q, k, queue = (torch.nn.functional.normalize(torch.randn(n, 4, dtype=F64), dim=1) for n in (3, 3, 5))
+    found = pll.info_nce_loss(q, k, queue, 0.2)
+    for i in range(3):
+        terms = [math.exp(float(q[i] @ other) / 0.2) for other in (k[i], *queue)]
+        assert float(found[i]) == pytest.approx(-math.log(terms[0] / sum(terms)))
+    assert (pll.info_nce_loss(q, k, queue[:0]) == 0).all()
 
 
 def test_log_one_minus_exp() -> None:
