@@ -82,6 +82,15 @@ def test_parts_of_one_source_are_numbered_through(tmp_path: Path) -> None:
     assert partial_label_samples(alone).digest == partial_label_samples(build(config(path))).digest
 
 
+def test_what_is_held_out_keeps_its_number(tmp_path: Path) -> None:
+    whole = config(write(tmp_path))
+    parts = [build(dict(whole, held_out=0.5, part=part)) for part in ('train', 'held_out')]
+    samples = [partial_label_samples(part) for part in parts]
+    assert [one.length for one in samples] == [6, 6] and samples[0].digest != samples[1].digest
+    found = [numbers(part) for part in parts]
+    assert len(found[0]) == 3 and sorted(found[0] + found[1]) == list(range(6))
+
+
 def test_numbers_that_would_collide_are_refused(tmp_path: Path) -> None:
     node = config(write(tmp_path))
     with pytest.raises(ValueError, match='number their samples from 0 each: put it into'):

@@ -47,10 +47,10 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
     BatchNorm: the student sees strong views alone, in one forward; the teacher, in train mode, weak views alone.
 
     With ``objective``, a baseline trains the same classifier in place of all this: ``mmssl.CCLoss``,
-    ``mmssl.PRODENLoss``, ``mmssl.LWSLoss``, ``mmssl.CAVLLoss``, ``mmssl.CRDPLLLoss`` or ``mmssl.PiCOLoss``. It says which views it reads and whether there is a
-    teacher, and keeps all its state, per-sample targets included, in the checkpoint (``mmssl.SampleTargetsHook``).
-    BatchNorm of the student then sees those views, one after the other. Of ``semi_train_cfg``, ``teacher`` and
-    ``teacher_mode`` are for objectives as well.
+    ``mmssl.PRODENLoss``, ``mmssl.LWSLoss``, ``mmssl.CAVLLoss``, ``mmssl.CRDPLLLoss`` or ``mmssl.PiCOLoss``. It says
+    which views it reads and whether there is a teacher, and keeps all its state, per-sample targets included, in the
+    checkpoint (``mmssl.SampleTargetsHook``). BatchNorm of the student then sees those views, one after the other. Of
+    ``semi_train_cfg``, ``teacher`` and ``teacher_mode`` are for objectives as well.
 
     ``semi_train_cfg`` takes
 
