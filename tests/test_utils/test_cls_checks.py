@@ -13,11 +13,12 @@ pytest.importorskip('mmpretrain')
 
 from mmengine.registry import init_default_scope
 
+from mmssl.models.losses import ADRLoss
 from mmssl.registry import MODELS
 from mmssl.utils.checks import full_check, quick_check
 from mmssl.utils.checks.hooks import check_required_hooks
 from mmssl.utils.checks.report import Report
-from mmssl.utils.checks.settings import check_branches
+from mmssl.utils.checks.settings import DEFAULT_TOPK, check_branches
 
 CONFIG = """
 default_scope = 'mmpretrain'
@@ -219,3 +220,36 @@ def test_held_out_samples_do_not_count(cfg, tmp_path):
         report = quick_check(cfg)
         assert [source.images for source in report.sources] == [images, 6]
         assert any(f': {images} candidate sets' in fact for fact in report.facts), report.facts
+
+
+def losses(cfg, *losses):
+    """The config with these losses in the place of cross entropy."""
+    cfg.model.classifier.head.loss = dict(type='mmssl.CombinedLoss', losses=list(losses))
+    return cfg
+
+
+def test_tau_above_the_classes_is_named_before_training(cfg):
+    key = 'model.classifier.head.loss.losses.1.topk'
+    for topk in (3, None):
+        assert not full_check(losses(cfg, dict(type='CrossEntropyLoss'), dict(type='mmssl.ADRLoss', topk=topk))).errors
+    with pytest.raises(ValueError, match=rf'{key}: is 4, but model.classifier.head has 3 classes; allowed: 1 to 3'):
+        quick_check(losses(cfg, dict(type='CrossEntropyLoss'), dict(type='mmssl.ADRLoss', topk=4)))
+    assert ADRLoss().topk == DEFAULT_TOPK
+    cfg.model.classifier.head.loss = dict(type='mmssl.ADRLoss', topk=7)
+    with pytest.raises(ValueError, match=r'model\.classifier\.head\.loss\.topk: is 7'):
+        quick_check(cfg)
+
+
+def test_online_label_smoothing_without_its_hook_is_refused_before_training(cfg):
+    ols, hook = dict(type='mmssl.OnlineLabelSmoothLoss', num_classes=3), dict(type='mmssl.OnlineLabelSmoothHook')
+    with pytest.raises(ValueError, match=r'custom_hooks: must hold mmssl.OnlineLabelSmoothHook, without which '
+                                         r'model.classifier.head.loss.losses.0.type'):
+        quick_check(losses(cfg, ols))
+    assert not full_check(losses(cfg, dict(ols, updates='manual'))).errors
+    cfg.custom_hooks.append(hook)
+    with pytest.raises(ValueError, match=r'custom_hooks.1.interval: is missing, and an iteration-based train_cfg'):
+        quick_check(losses(cfg, ols))
+    cfg.custom_hooks[1] = dict(hook, interval=2)
+    assert not full_check(losses(cfg, ols)).errors
+    with pytest.raises(ValueError, match=r'losses.0.num_classes: is 10, but model.classifier.head has 3 classes'):
+        quick_check(losses(cfg, dict(ols, num_classes=10)))

@@ -17,6 +17,8 @@ from .sources import Source, config_scope, find_class
 
 # Heads that hold a norm over globally pooled features.
 POOLING_HEADS = re.compile('ASPP|PSP|UPer|Enc')
+# `topk` of an ADRLoss that does not say.
+DEFAULT_TOPK = 3
 # What mmseg's LoadAnnotations can hold beside the ignored label.
 MAX_CLASSES = 255
 # Key, whether it must be whole, and the smallest value.
@@ -351,6 +353,24 @@ def check_heads(cfg: Any, classes: list[str] | None, classes_key: str, report: R
                 report.error(
                     f'{loss_key}.class_weight',
                     f'has {len(weight)} weights for the {out_channels or count} classes of {key}',
+                )
+        _check_losses(key, head, out_channels or count, report)
+
+
+def _check_losses(key: str, head: Any, num_logits: Any, report: Report) -> None:
+    """Numbers in the losses of a head that cannot be larger than, or differ from, the number of its logits."""
+    for name in ('loss', 'loss_decode', 'loss_cls'):
+        for loss_key, loss in walk(head.get(name), f'{key}.{name}'):
+            kind, count = type_name(loss), loss.get('num_classes')
+            topk = loss.get('topk', DEFAULT_TOPK)
+            if kind == 'ADRLoss' and isinstance(topk, int) and topk > num_logits:
+                report.error(
+                    f'{loss_key}.topk',
+                    f'is {topk}, but {key} has {num_logits} classes; allowed: 1 to {num_logits}, or None',
+                )
+            if kind == 'OnlineLabelSmoothLoss' and isinstance(count, int) and count != num_logits:
+                report.error(
+                    f'{loss_key}.num_classes', f'is {count}, but {key} has {num_logits} classes; make them equal'
                 )
 
 
