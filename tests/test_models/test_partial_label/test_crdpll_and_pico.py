@@ -218,3 +218,41 @@ def test_what_follows_the_length_of_the_training() -> None:
 def test_wrong_options(build: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize('name', ['CCLoss', 'PRODENLoss', 'LWSLoss', 'CAVLLoss', 'CRDPLLLoss', 'PiCOLoss'])
+def test_in_a_classifier_under_autocast(name: str) -> None:
+    """The losses are float32 maths on what the classifier makes in bfloat16; state stays float32."""
+    pytest.importorskip('mmpretrain')
+    from mmengine.registry import DefaultScope
+    from mmpretrain.registry import MODELS
+    from mmpretrain.structures import DataSample
+    options = dict(CRDPLLLoss=dict(ramp=0), PiCOLoss=dict(prot_start=0, keep_ramp=1)).get(name, {})
+    backbone = dict(type='ResNet_CIFAR', depth=18, stem_channels=4, base_channels=4)
+    head = dict(type='LinearClsHead', num_classes=C, in_channels=32)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = MODELS.build(dict(
+            type='mmssl.PartialLabelClassifier', estimator=None, objective=dict(type=f'mmssl.{name}', **options),
+            classifier=dict(type='ImageClassifier', backbone=backbone, neck=dict(type='GlobalAveragePooling'),
+                            head=head),
+            semi_train_cfg=dict(teacher='ema' if name == 'PiCOLoss' else None))).train()
+    if model.objective.targets is not None:
+        model.objective.targets.set_samples(N, b'digest', 'some.txt')
+    if model.has_teacher:
+        model.initialize_teacher()
+    samples = []
+    for i, mask in enumerate(SETS):
+        samples.append(DataSample(metainfo=dict(sample_idx=i, true_label=int(mask.int().argmax()))))
+        samples[-1].set_field(mask, 'candidates')
+    inputs = {branch: torch.randn(N, 3, 8, 8) for branch in ('unsup_weak', 'unsup_strong')}
+    seen = []
+    model.student.head.fc.register_forward_hook(lambda module, args, output: seen.append(output.dtype))
+    for _ in range(2):
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            losses = model.loss(inputs, dict.fromkeys(inputs, samples))
+        total, log = model.parse_losses(losses)
+        total.backward()
+        assert total.dtype == torch.float32 and 0 <= log['target_acc'] <= 1 and total > 0
+    assert set(seen) == {torch.bfloat16}
+    assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
+    assert all(value.dtype != torch.bfloat16 for value in model.state_dict().values())
