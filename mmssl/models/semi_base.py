@@ -72,6 +72,32 @@ def check_node(value: Any, key: str, optional: bool = False) -> None:
     raise ValueError(f'model.{key} must be {"None or " if optional else ""}a dict with `type`, got {value!r}')
 
 
+def class_of(kind: Any) -> Any:
+    """The class that a config's ``type`` names, or is; ``None`` if no such model is registered."""
+    return MODELS.get(kind) if isinstance(kind, str) else kind
+
+
+def with_sizes(node: Mapping[str, Any], key: str, owner: str, **sizes: Any) -> dict[str, Any]:
+    """The config of a piece, with sizes that another part of the model has.
+
+    Args:
+        node: Config of the piece.
+        key: Its key below ``model``.
+        owner: Key of the part that has the sizes, below ``model``.
+        sizes: By argument of the piece; ``None`` for one that is not known.
+
+    Raises:
+        ValueError: The config states another size.
+    """
+    node = dict(node)
+    for name, size in sizes.items():
+        if size is not None and node.setdefault(name, size) != size:
+            raise ValueError(
+                f'model.{key}.{name} must be that of model.{owner}, {size}, or left out, got {node[name]!r}'
+            )
+    return node
+
+
 def check_pseudo_label_loss(loss: nn.Module) -> None:
     """Refuse a loss that cannot be the unsupervised one.
 

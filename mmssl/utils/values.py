@@ -30,6 +30,30 @@ def check_number(
         raise ValueError(f'{key} must be {allowed}, got {value!r}')
 
 
+class CheckedArguments:
+    """What a registered class checks its own arguments with: messages begin with its ``type`` and the argument."""
+
+    @property
+    def config_name(self) -> str:
+        """The ``type`` that a config writes, the start of every message."""
+        return f'mmssl.{type(self).__name__}'
+
+    def check_number(
+        self,
+        key: str,
+        value: Any,
+        condition: Callable[[Any], bool],
+        allowed: str,
+        kind: type | tuple[type, ...] = (int, float),
+    ) -> None:
+        """:func:`check_number` of an argument."""
+        check_number(value, f'{self.config_name}: `{key}`', condition, allowed, kind)
+
+    def check_choice(self, key: str, value: Any, choices: Iterable[Any]) -> None:
+        """:func:`check_choice` of an argument."""
+        check_choice(value, choices, f'{self.config_name}: `{key}`')
+
+
 def closest_option(name: str, allowed: Iterable[str]) -> str | None:
     """The option that a wrong name seems to mean; None if none is close.
 

@@ -17,7 +17,16 @@ from mmssl.functional.partial_label import (
 )
 from mmssl.models.ema_teacher import EMATeacher
 from mmssl.models.partial_label import PartialLabelBatch, PartialLabelObjective
-from mmssl.models.semi_base import check_choice, check_node, check_weight, get_branch, options_in, zero_loss
+from mmssl.models.semi_base import (
+    check_choice,
+    check_node,
+    check_weight,
+    class_of,
+    get_branch,
+    options_in,
+    with_sizes,
+    zero_loss,
+)
 from mmssl.registry import MODELS
 from mmssl.utils.values import check_number
 
@@ -125,24 +134,24 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
         self.objective: PartialLabelObjective | None = None
         if objective is not None:
             self.objective = self._build_objective(objective)
-        self.estimator = None if estimator is None else self._build_estimator(estimator)
+        self.estimator = None if estimator is None else MODELS.build(self._fit_to_head(estimator, 'estimator'))
         self.init_teacher()
 
-    def _build_estimator(self, node: Mapping[str, Any]) -> torch.nn.Module:
-        channels = getattr(self.student.head, 'in_channels', None)
-        node = dict(node)
-        if channels is None and 'in_channels' not in node:
-            raise ValueError(
-                f'model.estimator.in_channels must be given: {type(self.student.head).__name__} does not say how many '
-                'features it has'
-            )
-        for name, value in (('in_channels', channels), ('num_classes', self.num_classes)):
-            if value is not None and node.setdefault(name, value) != value:
+    def _fit_to_head(self, node: Mapping[str, Any], key: str, reads_features: bool = True) -> dict[str, Any]:
+        """The config of estimator or objective with the numbers of the head's classes and, if it reads them, features.
+
+        Raises:
+            ValueError: It states others, or nobody states the features.
+        """
+        sizes = dict(num_classes=self.num_classes)
+        if reads_features:
+            sizes['in_channels'] = getattr(self.student.head, 'in_channels', None)
+            if sizes['in_channels'] is None and 'in_channels' not in node:
                 raise ValueError(
-                    f'model.estimator.{name} must be that of model.classifier.head, {value}, or left out, got '
-                    f'{node[name]!r}'
+                    f'model.{key}.in_channels must be given: {type(self.student.head).__name__} does not say how many '
+                    'features it has'
                 )
-        return MODELS.build(node)
+        return with_sizes(node, key, 'classifier.head', **sizes)
 
     def _build_objective(self, node: Mapping[str, Any]) -> PartialLabelObjective:
         cfg, defaults = self.semi_train_cfg, self.TRAIN_DEFAULTS
@@ -152,8 +161,8 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
                     f'model.semi_train_cfg.{key} is an option of RGD-PLL and has no effect with model.objective '
                     f'({node["type"]}), whose own options are in model.objective; remove it'
                 )
-        kind = MODELS.get(node['type']) if isinstance(node['type'], str) else node['type']
-        if not (isinstance(kind, type) and issubclass(kind, PartialLabelObjective)):
+        kind = objective_class(node)
+        if kind is None:
             raise ValueError(
                 'model.objective.type must be a loss over candidate sets (mmssl.CCLoss, mmssl.PRODENLoss, ...), got '
                 f'{node["type"]!r}'
@@ -167,35 +176,21 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
             raise ValueError(
                 f"model.semi_train_cfg.teacher must be 'ema' with {name}, which needs one, got {cfg['teacher']!r}"
             )
-        node = dict(node)
-        fixed = dict(num_classes=self.num_classes)
-        if kind.READS_FEATURES:
-            fixed['in_channels'] = getattr(self.student.head, 'in_channels', None)
-            if fixed['in_channels'] is None and 'in_channels' not in node:
-                raise ValueError(
-                    f'model.objective.in_channels must be given: {type(self.student.head).__name__} does not say how '
-                    'many features it has'
-                )
-        for key, value in fixed.items():
-            if value is not None and node.setdefault(key, value) != value:
-                raise ValueError(
-                    f'model.objective.{key} must be that of model.classifier.head, {value}, or left out, got '
-                    f'{node[key]!r}'
-                )
-        return MODELS.build(node)
+        return MODELS.build(self._fit_to_head(node, 'objective', kind.READS_FEATURES))
 
     @classmethod
     def branches_read(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
         """The weak and the strong view, or what the objective reads."""
-        kind, options = objective_of(model)
+        node = model.get('objective')
+        kind = objective_class(node)
         if kind is None:
             return super().branches_read(model)
-        return kind.required_branches(options, len(cls.sub_models(options_in(model))) > 1)
+        return kind.required_branches(node, len(cls.sub_models(options_in(model))) > 1)
 
     @classmethod
     def hooks_needed(cls, model: Mapping[str, Any]) -> tuple[str, ...]:
         """``mmssl.MeanTeacherHook`` if there is a teacher, and what the objective needs."""
-        kind, _ = objective_of(model)
+        kind = objective_class(model.get('objective'))
         return (*super().hooks_needed(model), *(() if kind is None else kind.required_hooks()))
 
     def averaged_modules(self) -> list[tuple[torch.nn.Module, torch.nn.Module]]:
@@ -345,14 +340,10 @@ class PartialLabelClassifier(EMATeacher, SemiBaseClassifier):
         return losses
 
 
-def objective_of(model: Mapping[str, Any]) -> tuple[type[PartialLabelObjective] | None, Mapping[str, Any]]:
-    """Class and options of the objective in a model's config; ``None`` where there is none, or nothing known."""
-    node = model.get('objective')
-    if not isinstance(node, Mapping) or 'type' not in node:
-        return None, {}
-    kind = MODELS.get(node['type']) if isinstance(node['type'], str) else node['type']
-    is_known = isinstance(kind, type) and issubclass(kind, PartialLabelObjective)
-    return (kind if is_known else None), node
+def objective_class(node: Any) -> type[PartialLabelObjective] | None:
+    """Class of an objective's config; ``None`` where there is none, or nothing known."""
+    kind = class_of(node['type']) if isinstance(node, Mapping) and 'type' in node else None
+    return kind if isinstance(kind, type) and issubclass(kind, PartialLabelObjective) else None
 
 
 def candidates_of(data_samples: Sequence[DataSample], num_classes: int) -> Tensor:

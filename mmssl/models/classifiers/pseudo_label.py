@@ -24,8 +24,10 @@ from mmssl.models.semi_base import (
     check_node,
     check_pseudo_label_loss,
     check_weight,
+    class_of,
     get_branch,
     prefixed,
+    with_sizes,
     zero_loss,
 )
 from mmssl.models.thresholds import DistributionAlignment, SelfAdaptiveThreshold, Threshold
@@ -140,14 +142,9 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
 
     def _build_piece(self, key: str) -> Any:
         """Build the threshold or the alignment, which have to know the number of classes."""
-        node = dict(self.semi_train_cfg[key])
+        node = self.semi_train_cfg[key]
         check_piece(node['type'], key)
-        if node.setdefault('num_classes', self.num_classes) != self.num_classes:
-            raise ValueError(
-                f'model.semi_train_cfg.{key}.num_classes must be that of model.classifier, {self.num_classes}, or left '
-                f'out, got {node["num_classes"]}'
-            )
-        return MODELS.build(node)
+        return MODELS.build(with_sizes(node, f'semi_train_cfg.{key}', 'classifier', num_classes=self.num_classes))
 
     def _check_threshold(self) -> None:
         cfg, name = self.semi_train_cfg, type(self.threshold).__name__
@@ -191,8 +188,7 @@ class PseudoLabelClassifier(EMATeacher, SemiBaseClassifier):
         hooks = [] if semi_train_cfg.get('teacher') is None else ['mmssl.MeanTeacherHook']
         node = semi_train_cfg.get('threshold')
         if isinstance(node, Mapping):  # anything else is refused when the model is built
-            kind = MODELS.get(node['type']) if isinstance(node.get('type'), str) else node.get('type')
-            needed = getattr(kind, 'required_hooks', None)
+            needed = getattr(class_of(node.get('type')), 'required_hooks', None)
             hooks += () if needed is None else needed(node)
         return tuple(hooks)
 
@@ -481,7 +477,7 @@ def check_target(loss: Any, target: str) -> None:
 
 def check_piece(name: str | type, key: str) -> None:
     """Raise ValueError, naming the key, unless ``name`` is the type of a threshold, or of the alignment."""
-    kind = MODELS.get(name) if isinstance(name, str) else name
+    kind = class_of(name)
     if key == 'alignment':
         fits = isinstance(kind, type) and issubclass(kind, DistributionAlignment)
     else:

@@ -1,18 +1,17 @@
 """What all losses share: their arguments, and the checks of these; and sums over all processes."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from mmengine.dist import all_reduce, get_world_size
 from torch import Tensor, nn
 
-from mmssl.utils.values import check_choice, check_number
+from mmssl.utils.values import CheckedArguments
 
 REDUCTIONS = ('mean', 'sum', 'none')
 
 
-class BaseLoss(nn.Module):
+class BaseLoss(CheckedArguments, nn.Module):
     """Arguments that every loss takes, and messages that name the loss and the key.
 
     After each call ``statistics`` holds detached scalars, to be logged.
@@ -36,20 +35,6 @@ class BaseLoss(nn.Module):
     def loss_name(self) -> str:
         """Key of the loss in mmseg's log."""
         return self._loss_name
-
-    @property
-    def config_name(self) -> str:
-        """The ``type`` that a config writes, the start of every message."""
-        return f'mmssl.{type(self).__name__}'
-
-    def check_number(self, key: str, value: Any, condition: Callable[[Any], bool], allowed: str,
-                     kind: type | tuple[type, ...] = (int, float)) -> None:
-        """:func:`mmssl.utils.values.check_number` of an argument of this loss."""
-        check_number(value, f'{self.config_name}: `{key}`', condition, allowed, kind)
-
-    def check_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
-        """:func:`mmssl.utils.values.check_choice` of an argument of this loss."""
-        check_choice(value, choices, f'{self.config_name}: `{key}`')
 
     def check_flag(self, key: str, value: Any) -> None:
         """Raise ValueError, naming the argument, unless it is True or False; 1 and 0 are neither."""

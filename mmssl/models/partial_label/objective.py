@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mmssl.functional.partial_label import uniform_targets
-from mmssl.utils.values import check_choice, check_number
+from mmssl.utils.values import CheckedArguments
 
 from .sample_targets import KEY, SampleTargets
 
@@ -39,7 +39,7 @@ class PartialLabelBatch:
     teacher_features: Tensor | None = None
 
 
-class PartialLabelObjective(nn.Module):
+class PartialLabelObjective(CheckedArguments, nn.Module):
     """A loss over candidate sets, with all state that belongs to it: what ``objective`` of the classifier takes.
 
     A sub-class says in its class attributes what it reads, and writes :meth:`forward`.
@@ -143,14 +143,6 @@ class PartialLabelObjective(nn.Module):
     def averaged_modules(self) -> list[tuple[nn.Module, nn.Module]]:
         """Pairs of a moving average and what it follows; they have no buffers."""
         return []
-
-    def check_number(self, key: str, value: Any, condition: Any, allowed: str, kind: Any = (int, float)) -> None:
-        """:func:`mmssl.utils.values.check_number` of an argument of this objective."""
-        check_number(value, f'mmssl.{type(self).__name__}: `{key}`', condition, allowed, kind)
-
-    def check_choice(self, key: str, value: Any, choices: tuple[Any, ...]) -> None:
-        """:func:`mmssl.utils.values.check_choice` of an argument of this objective."""
-        check_choice(value, choices, f'mmssl.{type(self).__name__}: `{key}`')
 
 
 def check_branches(branches: Any) -> None:

@@ -1,17 +1,17 @@
 """Base of the thresholds: the interface by which PseudoLabelClassifier asks how much each pseudo label counts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mmssl.utils.values import check_number
+from mmssl.utils.values import CheckedArguments
 
 from .run_state import RunState
 
 
-class Threshold(RunState):
+class Threshold(CheckedArguments, RunState):
     """How much each pseudo label counts.
 
     What a subclass averages over iterations it keeps in buffers (:meth:`add_state`), equal on all ranks. Probabilities
@@ -41,17 +41,6 @@ class Threshold(RunState):
     def required_hooks(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
         """Types of the hooks that ``custom_hooks`` must hold for a threshold with these options."""
         return ()
-
-    def check_number(
-        self,
-        key: str,
-        value: Any,
-        condition: Callable[[Any], bool],
-        allowed: str,
-        kind: type | tuple[type, ...] = (int, float),
-    ) -> None:
-        """:func:`mmssl.utils.values.check_number` of an argument of this piece."""
-        check_number(value, f'mmssl.{type(self).__name__}: `{key}`', condition, allowed, kind)
 
     @torch.no_grad()
     def observe_labeled(self, losses: Tensor) -> None:
