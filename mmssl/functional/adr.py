@@ -22,6 +22,7 @@ from torch import Tensor
 UNCERTAINTIES = ('entropy', 'variance')
 PHIS = ('batch', 'sample')
 NORMS = (1, 2)
+DEFAULT_TOPK = 3
 # phi is not taken below this, so that its logarithm and inverse are finite; F is 0 long before.
 MIN_PHI = 1e-8
 # F is cut at exp(50), so that sums over any batch are finite in float32.
@@ -129,7 +130,7 @@ def log_penalty(phi: Tensor, confidence: Tensor, topk: int) -> Tensor:
 
 
 def adr_penalty(logits: Tensor,
-                topk: int = 3,
+                topk: int = DEFAULT_TOPK,
                 uncertainty: str = 'entropy',
                 phi: str = 'batch',
                 norm: int = 2,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .adr import MAX_LOG_PENALTY, MIN_LOG_PROB, MIN_PHI
+from .adr import DEFAULT_TOPK, MAX_LOG_PENALTY, MIN_LOG_PROB, MIN_PHI
 from .blocks import Piece, blocks, columns_of, for_each, parts
 from .fpl import check_logits, compute_dtype, mean_denominator
 
@@ -39,7 +39,7 @@ Reduce = Callable[[Tensor], Tensor]
 class ADROptions(NamedTuple):
     """Hyper-parameters of the penalty, as documented at :func:`adr_loss`."""
 
-    topk: int = 3
+    topk: int = DEFAULT_TOPK
     uncertainty: str = 'entropy'
     phi: str = 'batch'
     norm: int = 2
@@ -551,7 +551,7 @@ class FusedADR(torch.autograd.Function):
 
 def adr_loss(logits: Tensor,
              *,
-             topk: int = 3,
+             topk: int = DEFAULT_TOPK,
              uncertainty: str = 'entropy',
              phi: str = 'batch',
              norm: int = 2,

@@ -3,12 +3,12 @@
 import io
 import os
 import pickle
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 # How a file begins, and the suffix of its kind.
 SUFFIXES = {b'\xff\xd8\xff': '.jpg', b'\x89PNG\r\n\x1a\n': '.png'}
+LISTS = (list, tuple)
 MODULES = ('builtins', '__builtin__')
 
 
@@ -62,9 +62,9 @@ def read_face_bin(path: str | os.PathLike, owner: str = 'face bin') -> FaceBin:
         content = _Unpickler(io.BytesIO(Path(path).read_bytes()), encoding='bytes').load()
     except Exception as error:  # a damaged pickle can end in almost any error
         raise ValueError(f'{owner}: {path!r} is no pickle of images and truths: {error}') from error
-    if not _is_list(content) or len(content) != 2 or not all(map(_is_list, content)):
+    if not isinstance(content, LISTS) or len(content) != 2 or not all(isinstance(part, LISTS) for part in content):
         raise ValueError(f'{owner}: {path!r} must hold two lists, images and truths; found {type(content).__name__}'
-                         + (f' of {[type(part).__name__ for part in content]}' if _is_list(content) else ''))
+                         + (f' of {[type(part).__name__ for part in content]}' if isinstance(content, LISTS) else ''))
     images, same = content
     if not same or len(images) != 2 * len(same):
         raise ValueError(f'{owner}: {path!r} has {len(images)} images and {len(same)} truths; it must have two images '
@@ -83,7 +83,3 @@ def read_face_bin(path: str | os.PathLike, owner: str = 'face bin') -> FaceBin:
 def image_suffix(image: bytes) -> str | None:
     """Suffix of an encoded image; None if it is neither JPEG nor PNG."""
     return next((suffix for start, suffix in SUFFIXES.items() if image.startswith(start)), None)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))

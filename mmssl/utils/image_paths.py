@@ -8,13 +8,20 @@ from typing import Any
 MEMORY = 'memory://'
 
 
-def leaf_datasets(dataset: Any) -> Iterator[Any]:
-    """The data sets below wrappers such as RepeatDataset and ConcatDataset."""
-    if hasattr(dataset, 'datasets'):
+def leaf_datasets(dataset: Any, mark: str | None = None) -> Iterator[Any]:
+    """The data sets below wrappers such as RepeatDataset and ConcatDataset.
+
+    Args:
+        dataset: A data set, or such a wrapper.
+        mark: Attribute of a wrapper that is taken as it is, with what is in it.
+    """
+    if mark is not None and hasattr(dataset, mark):
+        yield dataset
+    elif hasattr(dataset, 'datasets'):
         for inner in dataset.datasets:
-            yield from leaf_datasets(inner)
+            yield from leaf_datasets(inner, mark)
     elif hasattr(dataset, 'dataset'):
-        yield from leaf_datasets(dataset.dataset)
+        yield from leaf_datasets(dataset.dataset, mark)
     else:
         yield dataset
 

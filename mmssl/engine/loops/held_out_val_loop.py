@@ -8,6 +8,7 @@ from mmengine.runner.amp import autocast
 from torch.utils.data import DataLoader
 
 from mmssl.registry import LOOPS
+from mmssl.utils.image_paths import leaf_datasets
 
 
 @LOOPS.register_module()
@@ -95,7 +96,4 @@ class HeldOutValLoop(ValLoop):
 
 def _partial_label_datasets(dataset: Any) -> list[Any]:
     """Those inside a data set, which may be made of several."""
-    if hasattr(dataset, 'candidate_file'):
-        return [dataset]
-    parts = getattr(dataset, 'datasets', None) or ([dataset.dataset] if hasattr(dataset, 'dataset') else [])
-    return [found for part in parts for found in _partial_label_datasets(part)]
+    return [part for part in leaf_datasets(dataset, 'candidate_file') if hasattr(part, 'candidate_file')]

@@ -9,6 +9,7 @@ from mmengine.logging import print_log
 from torch import Tensor
 
 from mmssl.functional.adr import (
+    DEFAULT_TOPK,
     MAX_LOG_PENALTY,
     NORMS,
     PHIS,
@@ -60,7 +61,7 @@ class ADRLoss(LabelLoss):
     """
 
     def __init__(self,
-                 topk: int | None = 3,
+                 topk: int | None = DEFAULT_TOPK,
                  uncertainty: str = 'entropy',
                  phi: str = 'batch',
                  norm: int = 2,

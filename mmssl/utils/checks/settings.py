@@ -8,6 +8,7 @@ from typing import Any
 from mmengine.registry import MODELS
 
 from mmssl.datasets.samplers import nearest_batch_sizes
+from mmssl.functional.adr import DEFAULT_TOPK
 from mmssl.utils.cli import keys_read
 from mmssl.utils.values import closest_option
 
@@ -17,8 +18,6 @@ from .sources import Source, config_scope, find_class
 
 # Heads that hold a norm over globally pooled features.
 POOLING_HEADS = re.compile('ASPP|PSP|UPer|Enc')
-# `topk` of an ADRLoss that does not say.
-DEFAULT_TOPK = 3
 # What mmseg's LoadAnnotations can hold beside the ignored label.
 MAX_CLASSES = 255
 # Key, whether it must be whole, and the smallest value.
