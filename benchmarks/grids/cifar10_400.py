@@ -1,20 +1,7 @@
 """LayerMatch, its parts and what it stands on, on CIFAR-10 with 400 labels at CPU size."""
 
-_ROWS = {
-    'supervised': 'Labels alone', 'fixmatch': 'FixMatch', 'freematch': 'FreeMatch',
-    'freematch-grad-relu': 'Self-adaptive threshold + Grad-ReLU',
-    'freematch-avg-clustering': 'Self-adaptive threshold + Avg-Clustering', 'layermatch': 'LayerMatch',
-}  # fmt: skip
+base = 'mnist_10'
 title = 'CIFAR-10, 400 labels, accuracy (%) on the 10,000 test images'
-rows = [
-    dict(name=name, title=_title, config=f'configs/layermatch/cifar10/{name}_wrn10-2_cpu-1k_cifar10-400.py')
-    for name, _title in _ROWS.items()
-]
-seeds = [0, 1, 2]
-# Each seed labels other images.
-seed_keys = ['train_dataloader.dataset.sources.labeled.seed']
-metric = 'accuracy/top1'
-curves = ['unsup_mask_ratio', 'unsup_pseudo_acc']
+config = 'configs/layermatch/cifar10/{name}_wrn10-2_cpu-1k_cifar10-400.py'
 data_root = dict(env='CIFAR10_ROOT', default='data/cifar10')
-readme = 'configs/layermatch/README.md'
 plots = 'configs/layermatch/cifar10-400.png'

@@ -1,25 +1,8 @@
 """RGD-PLL, its parts and baselines, on CIFAR-10 with uniform candidates, q = 0.7, at CPU size."""
 
-_ROWS = {
-    'cc': 'CC', 'proden': 'PRODEN', 'rgd-pll': 'RGD-PLL',
-    'rgd-pll-no-teacher': 'without the teacher', 'rgd-pll-no-entropy-weight': 'without entropy weights',
-    'rgd-pll-no-projection': 'without the projection', 'rgd-pll-no-balance': 'without the norm balance',
-    'rgd-pll-no-soft-loss': 'without the soft loss',
-}  # fmt: skip
+base = 'mnist_pll_q3'
 title = 'CIFAR-10, uniform candidates, q = 0.7, accuracy (%) on the 10,000 test images'
-rows = [
-    dict(name=name, title=_title, config=f'configs/rgd_pll/cifar10/{name}_wrn10-2_cpu-800_cifar10-uniform0.7.py')
-    for name, _title in _ROWS.items()
-]
-seeds = [0, 1, 2]
-# Each seed has candidate sets of its own, and holds out other images.
-seed_keys = [
-    'train_dataloader.dataset.sources.labeled.seed', 'val_cfg.held_out_dataloader.dataset.seed',
-]  # yapf: disable
-metric = 'accuracy/top1'
-criterion = 'candidates/covering_rate'
-curves = ['target_acc', 'surgery_conflict']
+config = 'configs/rgd_pll/cifar10/{name}_wrn10-2_cpu-800_cifar10-uniform0.7.py'
 data_root = dict(env='CIFAR10_ROOT', default='data/cifar10')
 path_variables = ['CIFAR10_IMAGES_CANDIDATES']
-readme = 'configs/rgd_pll/README.md'
 plots = 'configs/rgd_pll/cifar10-q7.png'

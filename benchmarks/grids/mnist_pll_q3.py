@@ -1,15 +1,16 @@
 """RGD-PLL, its parts and baselines, on MNIST with uniform candidates, q = 0.3, at CPU size."""
 
-_ROWS = {
-    'cc': 'CC', 'proden': 'PRODEN', 'rgd-pll': 'RGD-PLL',
-    'rgd-pll-no-teacher': 'without the teacher', 'rgd-pll-no-entropy-weight': 'without entropy weights',
-    'rgd-pll-no-projection': 'without the projection', 'rgd-pll-no-balance': 'without the norm balance',
-    'rgd-pll-no-soft-loss': 'without the soft loss',
-}  # fmt: skip
 title = 'MNIST, uniform candidates, q = 0.3, accuracy (%) on the 10,000 test images'
+config = 'configs/rgd_pll/mnist/{name}_wrn10-2_cpu-500_mnist-uniform0.3.py'
 rows = [
-    dict(name=name, title=_title, config=f'configs/rgd_pll/mnist/{name}_wrn10-2_cpu-500_mnist-uniform0.3.py')
-    for name, _title in _ROWS.items()
+    dict(name='cc', title='CC'),
+    dict(name='proden', title='PRODEN'),
+    dict(name='rgd-pll', title='RGD-PLL'),
+    dict(name='rgd-pll-no-teacher', title='without the teacher'),
+    dict(name='rgd-pll-no-entropy-weight', title='without entropy weights'),
+    dict(name='rgd-pll-no-projection', title='without the projection'),
+    dict(name='rgd-pll-no-balance', title='without the norm balance'),
+    dict(name='rgd-pll-no-soft-loss', title='without the soft loss'),
 ]
 seeds = [0, 1, 2]
 # Each seed has candidate sets of its own, and holds out other images.

@@ -17,8 +17,8 @@ from mmengine.config import Config
 # What says where, how visibly or from where a run goes on, but not what is trained.
 NOT_TRAINED = ('work_dir', 'launcher', 'local_rank', 'resume', 'log_level', 'visualizer', 'vis_backends')
 GRID_KEYS = (
-    'title', 'rows', 'seeds', 'seed_keys', 'metric', 'better', 'extra_metrics', 'criterion', 'curves', 'data_root',
-    'path_variables', 'readme', 'plots',
+    'base', 'config', 'title', 'rows', 'seeds', 'seed_keys', 'metric', 'better', 'extra_metrics', 'criterion', 'curves',
+    'data_root', 'path_variables', 'readme', 'plots',
 )  # yapf: disable
 ROW_KEYS = ('name', 'title', 'config', 'cfg_options')
 DATA_ROOT = '<data_root>'
@@ -75,6 +75,9 @@ class Row:
 @dataclass
 class Grid:
     """Rows times seeds, and what is reported about them.
+
+    A file may say two things more: ``base``, the name of a grid whose fields it has unless it states them itself, and
+    ``config``, the path of the rows that state none, with ``{name}`` for that of the row.
 
     Args:
         name: Name of the file, without ``.py``.
@@ -148,10 +151,8 @@ def load_grid(name: str, repo: Path) -> Grid:
     if name not in grid_names(repo):
         raise ValueError(f'no grid named {name!r} in benchmarks/grids; there are: {", ".join(grid_names(repo))}')
     path = repo / 'benchmarks/grids' / f'{name}.py'
-    fields = {key: value for key, value in runpy.run_path(str(path)).items() if not key.startswith('_')}
-    unknown = sorted(set(fields) - set(GRID_KEYS))
-    if unknown:
-        raise ValueError(f'{path}: unknown names {unknown}; allowed: {", ".join(GRID_KEYS)}')
+    fields = _read_fields(path)
+    config = fields.pop('config', None)
     for key in ('title', 'rows', 'seeds', 'metric'):
         if not fields.get(key):
             raise ValueError(f'{path}: {key} is missing or empty')
@@ -161,8 +162,25 @@ def load_grid(name: str, repo: Path) -> Grid:
         raise ValueError(f'{path}: seeds repeat: {fields["seeds"]}')
     grid = Grid(name=name, repo=repo, **dict(fields, rows=[]))
     for given in fields['rows']:
+        if config is not None:
+            given = {'config': config.replace('{name}', str(given.get('name'))), **given}
         grid.rows.append(_read_row(given, grid, path))
     return grid
+
+
+def _read_fields(path: Path, is_base: bool = False) -> dict[str, Any]:
+    """What a file says, and the grid that it is based on."""
+    fields = {key: value for key, value in runpy.run_path(str(path)).items() if not key.startswith('_')}
+    unknown = sorted(set(fields) - set(GRID_KEYS))
+    if unknown:
+        raise ValueError(f'{path}: unknown names {unknown}; allowed: {", ".join(GRID_KEYS)}')
+    base = fields.pop('base', None)
+    if base is None:
+        return fields
+    other = path.with_name(f'{base}.py')
+    if is_base or not other.is_file():
+        raise ValueError(f'{path}: base must be the name of a grid that has no base itself, got {base!r}')
+    return {**_read_fields(other, is_base=True), **fields}
 
 
 def _read_row(given: Mapping[str, Any], grid: Grid, path: Path) -> Row:

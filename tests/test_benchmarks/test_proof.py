@@ -370,3 +370,17 @@ def test_lower_can_be_better() -> None:
     validations = [dict(iter=1, ece=3.), dict(iter=2, ece=1.), dict(iter=3, ece=2.), dict(iter=4, ece=2.)]
     summary = collect.summarize(validations, 'ece', better='lower')
     assert summary == dict(last=2., best=1., best_iter=2, median_last3=2.)
+
+
+def test_a_grid_takes_from_its_base_what_it_does_not_say(repo: Path) -> None:
+    grids = repo / 'benchmarks/grids'
+    (grids / 'other.py').write_text("base = 'toy'\ntitle = 'Another'\nseeds = [7]\nconfig = 'configs/{name}.py'\n"
+                                    "rows = [dict(name='toy'), dict(name='own', config='configs/toy.py')]\n")
+    grid, base = load_grid('other', repo), load_grid('toy', repo)
+    assert (grid.title, grid.seeds, grid.metric, grid.plots) == ('Another', [7], base.metric, base.plots)
+    assert [row.config for row in grid.rows] == ['configs/toy.py', 'configs/toy.py']
+    assert grid.results == repo / 'benchmarks/results/other'
+    for name in ('nothing', 'third', 'other'):
+        (grids / 'third.py').write_text(f"base = '{name}'\n")
+        with pytest.raises(ValueError, match='base must be the name of a grid that has no base itself'):
+            load_grid('third', repo)
