@@ -240,6 +240,12 @@ def test_tau_above_the_classes_is_named_before_training(cfg):
         quick_check(cfg)
 
 
+def test_a_number_of_classes_of_the_wrong_kind_does_not_fail_in_the_check_of_tau(cfg):
+    losses(cfg, dict(type='mmssl.ADRLoss')).model.classifier.head.num_classes = '3'
+    with pytest.raises(ValueError, match=r'model\.classifier\.head\.num_classes: is 3, but'):
+        quick_check(cfg)
+
+
 def test_online_label_smoothing_without_its_hook_is_refused_before_training(cfg):
     ols, hook = dict(type='mmssl.OnlineLabelSmoothLoss', num_classes=3), dict(type='mmssl.OnlineLabelSmoothHook')
     with pytest.raises(ValueError, match=r'custom_hooks: must hold mmssl.OnlineLabelSmoothHook, without which '

@@ -353,10 +353,11 @@ def check_heads(cfg: Any, classes: list[str] | None, classes_key: str, report: R
                     f'{loss_key}.class_weight',
                     f'has {len(weight)} weights for the {out_channels or count} classes of {key}',
                 )
-        _check_losses(key, head, out_channels or count, report)
+        if isinstance(out_channels or count, int):  # what else it is, the head says when it is built
+            _check_losses(key, head, out_channels or count, report)
 
 
-def _check_losses(key: str, head: Any, num_logits: Any, report: Report) -> None:
+def _check_losses(key: str, head: Any, num_logits: int, report: Report) -> None:
     """Numbers in the losses of a head that cannot be larger than, or differ from, the number of its logits."""
     for name in ('loss', 'loss_decode', 'loss_cls'):
         for loss_key, loss in walk(head.get(name), f'{key}.{name}'):
