@@ -1,7 +1,6 @@
 """Every config of partial labels parses with the recipe; surgery fits the model; the files are the generator's."""
 
 import importlib.util
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
+from proof_harness.grid import load_grid
 
 from mmssl.utils.checks.hooks import check_required_hooks
 from mmssl.utils.checks.report import Report
@@ -130,11 +130,11 @@ def test_every_cell_of_the_tables_is_there() -> None:
 
 @pytest.mark.parametrize('path', sorted((ROOT / 'benchmarks/grids').glob('*_pll_*.py')), ids=lambda path: path.stem)
 def test_grids_give_their_seed_to_both_parts(path: Path) -> None:
-    grid = runpy.run_path(str(path))
-    config = Config.fromfile(str(ROOT / grid['rows'][0]['config']), import_custom_modules=False)
-    for key in grid['seed_keys']:
+    grid = load_grid(path.stem, ROOT)
+    config = Config.fromfile(str(ROOT / grid.rows[0].config), import_custom_modules=False)
+    for key in grid.seed_keys:
         node = config
         for word in key.split('.'):
             node = node[word]
         assert node == 0
-    assert len(grid['seed_keys']) == 2 and grid['criterion'] == 'candidates/covering_rate'
+    assert len(grid.seed_keys) == 2 and grid.criterion == 'candidates/covering_rate'

@@ -4,10 +4,10 @@ The files are what a user reads and edits; this script only saves typing them, a
 step with the tables below.
 """
 
-import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+from generated_configs import configs_in, metafile, write_or_check
 
 
 @dataclass(frozen=True)
@@ -194,51 +194,19 @@ def all_configs() -> dict[str, str]:
     return files
 
 
-def metafile(configs: list[str]) -> str:
-    """Text of configs/adr/metafile.yml.
-
-    Args:
-        configs: Paths below configs/adr.
-    """
-    lines = [
-        'Collections:',
-        '  - Name: ADR',
-        '    Metadata:',
-        '      Training Data: [ImageNet-1K, Flowers-102, CIFAR-10, FER2013, BSDS500, PASCAL VOC 2012]',
-        '      Training Techniques: [SGD with momentum, AdamW, Adaptive discriminative regularization]',
-        '    Paper:',
-        '      Title: Adaptive Discriminative Regularization for Visual Classification',
-        '    README: configs/adr/README.md',
-        'Models:',
-    ]
-    for path in configs:
-        lines += [f'  - Name: {Path(path).stem}', '    In Collection: ADR', f'    Config: configs/adr/{path}']
-    return '\n'.join(lines) + '\n'
-
-
 def main(argv: list[str] | None = None) -> int:
     """Write or check the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--check', action='store_true', help='only say which files differ')
-    args = parser.parse_args(argv)
-    root = Path(__file__).resolve().parents[2] / 'configs' / 'adr'
     files = all_configs()
     folders = {experiment.folder for experiment in EXPERIMENTS}
-    present = [path.relative_to(root).as_posix() for path in sorted(root.rglob('*.py'))]
-    by_hand = [path for path in present if path.split('/')[0] not in folders]
-    orphans = [path for path in present if path not in files and path not in by_hand]
-    files['metafile.yml'] = metafile(sorted([*files, *by_hand]))
-    stale = [name for name, text in files.items()
-             if not (root / name).exists() or (root / name).read_text(encoding='utf-8') != text]  # fmt: skip
-    if args.check:
-        for name in stale + orphans:
-            print(f'differs: configs/adr/{name}')
-        return int(bool(stale or orphans))
-    for name in stale:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(files[name], encoding='utf-8')
-    print(f'{len(stale)} of {len(files)} files written' + (f'; not from here: {orphans}' if orphans else ''))
-    return 0
+    by_hand = [path for path in configs_in('adr') if path.split('/')[0] not in folders]
+    files['metafile.yml'] = metafile(
+        'adr',
+        'ADR',
+        data='ImageNet-1K, Flowers-102, CIFAR-10, FER2013, BSDS500, PASCAL VOC 2012',
+        techniques='SGD with momentum, AdamW, Adaptive discriminative regularization',
+        paper='Adaptive Discriminative Regularization for Visual Classification',
+        configs=sorted([*files, *by_hand]))
+    return write_or_check('adr', files, by_hand, __doc__, argv)
 
 
 if __name__ == '__main__':

@@ -4,9 +4,9 @@ The files are what a user reads and edits; this script only saves typing hundred
 keeps them in step with the table below.
 """
 
-import argparse
 import sys
-from pathlib import Path
+
+from generated_configs import configs_in, metafile, write_or_check
 
 METHODS = (
     'supervised', 'cps', 'cps-cutmix', 'mean-teacher-cutmix', 'unimatch', 'ael',
@@ -198,56 +198,18 @@ def all_configs() -> dict[str, str]:
     return files
 
 
-def metafile(configs: list[str]) -> str:
-    """Text of configs/fpl/metafile.yml.
-
-    Args:
-        configs: Paths below configs/fpl.
-    """
-    data = {'camvid': 'CamVid', 'voc': 'PASCAL VOC 2012', 'cityscapes': 'Cityscapes'}
-    lines = [
-        'Collections:',
-        '  - Name: FPL',
-        '    Metadata:',
-        f'      Training Data: [{", ".join(data.values())}]',
-        '      Training Techniques: [SGD with momentum, Cross pseudo supervision, Fuzzy positive learning]',
-        '    Paper:',
-        '      Title: Fuzzy Positive Learning for Semi-supervised Semantic Segmentation',
-        '    README: configs/fpl/README.md',
-        'Models:',
-    ]
-    for path in configs:
-        lines += [f'  - Name: {Path(path).stem}', '    In Collection: FPL', f'    Config: configs/fpl/{path}']
-    return '\n'.join(lines) + '\n'
-
-
 def main(argv: list[str] | None = None) -> int:
     """Write or check the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--check', action='store_true', help='only say which files differ')
-    args = parser.parse_args(argv)
-    root = Path(__file__).resolve().parents[2] / 'configs' / 'fpl'
     files = all_configs()
-    camvid = [path.relative_to(root).as_posix() for path in sorted((root / 'camvid').glob('*.py'))]
-    files['metafile.yml'] = metafile(camvid + sorted(files))
-    stale = [name for name, text in files.items()
-             if not (root / name).exists() or (root / name).read_text(encoding='utf-8') != text]
-    known = set(files)
-    orphans = [
-        path.relative_to(root).as_posix()
-        for folder in ('voc', 'cityscapes')
-        for path in (root / folder).glob('*.py')
-        if path.relative_to(root).as_posix() not in known
-    ]
-    if args.check:
-        for name in stale + orphans:
-            print(f'differs: configs/fpl/{name}')
-        return int(bool(stale or orphans))
-    for name in stale:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(files[name], encoding='utf-8')
-    print(f'{len(stale)} of {len(files)} files written' + (f'; not from here: {orphans}' if orphans else ''))
-    return 0
+    by_hand = [path for path in configs_in('fpl') if path.startswith('camvid/')]
+    files['metafile.yml'] = metafile(
+        'fpl',
+        'FPL',
+        data='CamVid, PASCAL VOC 2012, Cityscapes',
+        techniques='SGD with momentum, Cross pseudo supervision, Fuzzy positive learning',
+        paper='Fuzzy Positive Learning for Semi-supervised Semantic Segmentation',
+        configs=[*by_hand, *sorted(files)])
+    return write_or_check('fpl', files, by_hand, __doc__, argv)
 
 
 if __name__ == '__main__':

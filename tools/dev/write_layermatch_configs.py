@@ -4,10 +4,10 @@ The files are what a user reads and edits; this script only saves typing them, a
 step with the tables below.
 """
 
-import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+from generated_configs import bases_of, metafile, write_or_check
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,6 @@ EXPERIMENTS = (
     Experiment('mnist', data_title='MNIST', dataset='mnist', labels={10: 1, 40: 4}, **CPU),
     Experiment('cifar10', data_title='CIFAR-10', dataset='cifar10_images', labels={40: 4, 400: 40}, **CPU),
 )  # yapf: disable
-
-
-def bases_of(names: list[str]) -> str:
-    """A ``_base_`` list, one file in each line."""
-    return '_base_ = [\n' + ''.join(f"    '{name}',\n" for name in names) + ']\n'
 
 
 def rows_of(experiment: Experiment, labels: int) -> dict[str, str]:
@@ -266,51 +261,17 @@ def all_configs() -> dict[str, str]:
     return files
 
 
-def metafile(configs: list[str]) -> str:
-    """Text of configs/layermatch/metafile.yml.
-
-    Args:
-        configs: Paths below configs/layermatch.
-    """
-    lines = [
-        'Collections:',
-        '  - Name: LayerMatch',
-        '    Metadata:',
-        '      Training Data: [CIFAR-10, CIFAR-100, STL-10, ImageNet-100, MNIST]',
-        '      Training Techniques: [SGD with momentum, AdamW, Pseudo labels, Grad-ReLU, Avg-Clustering]',
-        '    Paper:',
-        "      Title: 'LayerMatch: Do Pseudo-labels Benefit All Layers?'",
-        '    README: configs/layermatch/README.md',
-        'Models:',
-    ]
-    for path in configs:
-        lines += [
-            f'  - Name: {Path(path).stem}', '    In Collection: LayerMatch', f'    Config: configs/layermatch/{path}'
-        ]
-    return '\n'.join(lines) + '\n'
-
-
 def main(argv: list[str] | None = None) -> int:
     """Write or check the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--check', action='store_true', help='only say which files differ')
-    args = parser.parse_args(argv)
-    folder = Path(__file__).resolve().parents[2] / 'configs' / 'layermatch'
     files = all_configs()
-    present = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob('*.py'))]
-    orphans = [name for name in present if name not in files]
-    files['metafile.yml'] = metafile(sorted(files))
-    stale = [name for name, text in files.items()
-             if not (folder / name).exists() or (folder / name).read_text(encoding='utf-8') != text]  # fmt: skip
-    if args.check:
-        for name in stale + orphans:
-            print(f'differs: configs/layermatch/{name}')
-        return int(bool(stale or orphans))
-    for name in stale:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(files[name], encoding='utf-8')
-    print(f'{len(stale)} of {len(files)} files written' + (f'; not from here: {orphans}' if orphans else ''))
-    return 0
+    files['metafile.yml'] = metafile(
+        'layermatch',
+        'LayerMatch',
+        data='CIFAR-10, CIFAR-100, STL-10, ImageNet-100, MNIST',
+        techniques='SGD with momentum, AdamW, Pseudo labels, Grad-ReLU, Avg-Clustering',
+        paper="'LayerMatch: Do Pseudo-labels Benefit All Layers?'",
+        configs=sorted(files))
+    return write_or_check('layermatch', files, (), __doc__, argv)
 
 
 if __name__ == '__main__':

@@ -4,10 +4,10 @@ The files are what a user reads and edits; this script only saves typing them, a
 step with the tables below.
 """
 
-import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+
+from generated_configs import bases_of, configs_in, metafile, write_or_check
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,6 @@ def rows_of(experiment: Experiment, setting: str) -> dict[str, str]:
     return rows
 
 
-def bases_of(names: list[str]) -> str:
-    """A ``_base_`` list, one file in each line."""
-    if len(names) == 1:
-        return f"_base_ = '{names[0]}'\n"
-    return '_base_ = [\n' + ''.join(f"    '{name}',\n" for name in names) + ']\n'
-
-
 def other_setting(experiment: Experiment, method: str, setting: str) -> str:
     """The method's config of the first setting, with other sets."""
     text = bases_of([f'./{experiment.name(method, experiment.settings[0])}.py'])
@@ -221,50 +214,18 @@ def all_configs() -> dict[str, str]:
     return files
 
 
-def metafile(configs: list[str]) -> str:
-    """Text of configs/rgd_pll/metafile.yml.
-
-    Args:
-        configs: Paths below configs/rgd_pll.
-    """
-    lines = [
-        'Collections:',
-        '  - Name: RGD-PLL',
-        '    Metadata:',
-        '      Training Data: [CIFAR-10, CIFAR-100, SVHN, Fashion-MNIST, MNIST, CamVid]',
-        '      Training Techniques: [SGD with momentum, Partial labels, Gradient surgery, Mean teacher]',
-        '    Paper:',
-        "      Title: 'Reliability-aware Gradient Decoupling for Partial Label Learning'",
-        '    README: configs/rgd_pll/README.md',
-        'Models:',
-    ]
-    for path in configs:
-        lines += [f'  - Name: {Path(path).stem}', '    In Collection: RGD-PLL', f'    Config: configs/rgd_pll/{path}']
-    return '\n'.join(lines) + '\n'
-
-
 def main(argv: list[str] | None = None) -> int:
     """Write or check the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--check', action='store_true', help='only say which files differ')
-    args = parser.parse_args(argv)
-    folder = Path(__file__).resolve().parents[2] / 'configs' / 'rgd_pll'
     files = all_configs()
-    present = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob('*.py'))]
-    by_hand = [name for name in present if name.split('/')[0] in BY_HAND]
-    orphans = [name for name in present if name not in files and name not in by_hand]
-    files['metafile.yml'] = metafile(sorted([*files, *by_hand]))
-    stale = [name for name, text in files.items()
-             if not (folder / name).exists() or (folder / name).read_text(encoding='utf-8') != text]  # fmt: skip
-    if args.check:
-        for name in stale + orphans:
-            print(f'differs: configs/rgd_pll/{name}')
-        return int(bool(stale or orphans))
-    for name in stale:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(files[name], encoding='utf-8')
-    print(f'{len(stale)} of {len(files)} files written' + (f'; not from here: {orphans}' if orphans else ''))
-    return 0
+    by_hand = [path for path in configs_in('rgd_pll') if path.split('/')[0] in BY_HAND]
+    files['metafile.yml'] = metafile(
+        'rgd_pll',
+        'RGD-PLL',
+        data='CIFAR-10, CIFAR-100, SVHN, Fashion-MNIST, MNIST, CamVid',
+        techniques='SGD with momentum, Partial labels, Gradient surgery, Mean teacher',
+        paper="'Reliability-aware Gradient Decoupling for Partial Label Learning'",
+        configs=sorted([*files, *by_hand]))
+    return write_or_check('rgd_pll', files, by_hand, __doc__, argv)
 
 
 if __name__ == '__main__':
