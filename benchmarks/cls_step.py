@@ -21,7 +21,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,6 +136,26 @@ def measure(step: Callable[[], Any], device: str) -> tuple[float, float]:
     return 1e3 * (time.perf_counter() - begin), 1e3 * (time.process_time() - begin_cpu)
 
 
+def in_turns(
+    steps: Mapping[str, Callable[[], Any]], rounds: int, device: str, calls: int = 1
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Milliseconds of a call, by the clock and of the processors, in each round: the mean of some calls in a row.
+
+    The kinds of step take turns, in the other order every other round.
+    """
+    wall: dict[str, list[float]] = {kind: [] for kind in steps}
+    cpu: dict[str, list[float]] = {kind: [] for kind in steps}
+    for number in range(rounds + 1):
+        for kind in list(steps)[:: 1 if number % 2 else -1]:
+            times = [measure(steps[kind], device) for _ in range(calls)]
+            if number:  # the first round allocates and warms up
+                for values, column in zip((wall, cpu), zip(*times, strict=True), strict=True):
+                    values[kind].append(statistics.mean(column))
+        print(f'\rround {number} of {rounds} ', end='', file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return wall, cpu
+
+
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     """Measure, print and return the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -159,16 +179,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         'fixmatch': training_step(fixmatch, args, with_hooks=False),
         'passes': bare_passes(fixmatch, args),
     }
-    wall: dict[str, list[float]] = {kind: [] for kind in steps}
-    cpu: dict[str, list[float]] = {kind: [] for kind in steps}
-    for number in range(args.rounds + 1):
-        for kind in list(steps)[:: 1 if number % 2 else -1]:
-            times = measure(steps[kind], args.device)
-            if number:  # the first round allocates and warms up
-                wall[kind].append(times[0])
-                cpu[kind].append(times[1])
-        print(f'\rround {number} of {args.rounds} ', end='', file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    wall, cpu = in_turns(steps, args.rounds, args.device)
     pairs = (('layermatch', 'no hooks'), ('layermatch', 'fixmatch'), ('fixmatch', 'passes'))
     result = dict(
         layermatch=args.layermatch.name, fixmatch=args.fixmatch.name, batch=args.batch, size=args.size,

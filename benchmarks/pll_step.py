@@ -12,14 +12,13 @@ meets all. Data loading and logging are left out.
 import argparse
 import os
 import statistics
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import bench_results
 import torch
-from cls_step import build, measure
+from cls_step import build, in_turns
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmpretrain.structures import DataSample
@@ -72,7 +71,6 @@ def rgd_pll(path: Path, **options: Any) -> Config:
     return cfg
 
 
-
 def main(argv: list[str] | None = None) -> dict[str, Any]:
     """Measure, print and return the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -98,14 +96,7 @@ def main(argv: list[str] | None = None) -> dict[str, Any]:
         'proden': training_step(proden, args),
         'proden alone': training_step(alone, args),
     }
-    times: dict[str, list[float]] = {kind: [] for kind in steps}
-    for number in range(args.rounds + 1):
-        for kind in list(steps)[:: 1 if number % 2 else -1]:
-            milliseconds = statistics.mean(measure(steps[kind], args.device)[0] for _ in range(8))
-            if number:  # the first round allocates and warms up
-                times[kind].append(milliseconds)
-        print(f'\rround {number} of {args.rounds} ', end='', file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+    times, _ = in_turns(steps, args.rounds, args.device, calls=8)
     ms = {kind: statistics.median(values) for kind, values in times.items()}
     ratio = {kind: statistics.median(x / y for x, y in zip(times[kind], times['proden'], strict=True))
              for kind in steps}  # fmt: skip

@@ -157,6 +157,7 @@ def test_cls_step_compares_whole_steps(tmp_path: Path, monkeypatch: pytest.Monke
 def test_pll_step_compares_whole_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('mmpretrain')
     monkeypatch.syspath_prepend(str(PROJECT / 'benchmarks'))
+    import cls_step
     import pll_step
     from mmengine.config import Config
     folder, out, calls = PROJECT / 'configs/rgd_pll/mnist', tmp_path / 'pll_step.json', []
@@ -167,7 +168,7 @@ def test_pll_step_compares_whole_steps(tmp_path: Path, monkeypatch: pytest.Monke
         calls.append(step)
         return 5.0 + 5.0 * (len(calls) % 2), 1.0
 
-    monkeypatch.setattr(pll_step, 'measure', measured)
+    monkeypatch.setattr(cls_step, 'measure', measured)
     result = pll_step.main(['--rgd-pll', str(files['rgd-pll']), '--proden', str(files['proden']), '--rounds', '1',
                             '--batch', '4', '--size', '16', '--threads', '1', '--out', str(out)])
     assert len(calls) == 2 * 5 * 8 and set(result['ms']) == {'exact', 'feature', 'lazy', 'proden', 'proden alone'}
